@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The event loop: descriptors, timers and signals of one thread, one step at a time.
+ *
+ * Owns: an epoll instance, the list of watched descriptors, the list of timers.
+ * Trusts / does not trust: nothing comes from outside.
+ * Runs on: one thread per loop. Only loop_step() waits.
+ * Must not know: what the descriptors mean.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "backend/clock.h"
+#include "backend/event-loop.h"
+#include "container.h"
+
+#define EVENTS_PER_STEP 16
+
+LIST_HEAD(watch_list, loop_watch);
+LIST_HEAD(timer_list, loop_timer);
+
+struct loop {
+	int epoll_fd;
+	bool stopped;
+	struct watch_list watches;
+	struct timer_list timers;
+
+	/* Events fetched in this step and not yet delivered; loop_unwatch() strikes entries out, so that
+	 * a handler may remove (and free) a watch whose event is still in hand. */
+	struct epoll_event events[EVENTS_PER_STEP];
+	int nr_events;
+
+	struct loop_watch signal_watch;
+	void (*signal_received)(void *arg, int signal_number);
+	void *signal_arg;
+};
+
+int loop_create(struct loop **loop_out)
+{
+	struct loop *loop = calloc(1, sizeof(*loop));
+
+	if (!loop)
+		return -ENOMEM;
+	loop->signal_watch.fd = -1;
+	LIST_INIT(&loop->watches);
+	LIST_INIT(&loop->timers);
+	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->epoll_fd < 0) {
+		int err = -errno;
+
+		free(loop);
+		return err;
+	}
+	*loop_out = loop;
+	return 0;
+}
+
+void loop_destroy(struct loop *loop)
+{
+	if (!loop)
+		return;
+	if (loop->signal_watch.fd >= 0)
+		close(loop->signal_watch.fd);
+	close(loop->epoll_fd);
+	free(loop);
+}
+
+int loop_watch(struct loop *loop, struct loop_watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watch};
+
+	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event))
+		return -errno;
+	watch->active = true;
+	LIST_INSERT_HEAD(&loop->watches, watch, link);
+	return 0;
+}
+
+int loop_rewatch(struct loop *loop, struct loop_watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watch};
+
+	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event) ? -errno : 0;
+}
+
+void loop_unwatch(struct loop *loop, struct loop_watch *watch)
+{
+	if (!watch->active)
+		return;
+	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+	LIST_REMOVE(watch, link);
+	watch->active = false;
+	for (int i = 0; i < loop->nr_events; i++)
+		if (loop->events[i].data.ptr == watch)
+			loop->events[i].data.ptr = NULL;
+}
+
+void loop_timer_start(struct loop *loop, struct loop_timer *timer, uint64_t delay_ns)
+{
+	loop_timer_stop(timer);
+	timer->due_ns = clock_now_ns() + delay_ns;
+	timer->active = true;
+	LIST_INSERT_HEAD(&loop->timers, timer, link);
+}
+
+void loop_timer_stop(struct loop_timer *timer)
+{
+	if (!timer->active)
+		return;
+	LIST_REMOVE(timer, link);
+	timer->active = false;
+}
+
+static struct loop_timer *timer_earliest(struct loop *loop)
+{
+	struct loop_timer *timer, *earliest = NULL;
+
+	LIST_FOREACH(timer, &loop->timers, link)
+		if (!earliest || timer->due_ns < earliest->due_ns)
+			earliest = timer;
+	return earliest;
+}
+
+/* The time to wait until the next timer, rounded up so that we never wake just before it. */
+static int timeout_limit(struct loop *loop, int timeout_ms)
+{
+	struct loop_timer *earliest = timer_earliest(loop);
+	uint64_t now_ns, wait_ms;
+
+	if (!earliest)
+		return timeout_ms;
+	now_ns = clock_now_ns();
+	if (earliest->due_ns <= now_ns)
+		return 0;
+	wait_ms = (earliest->due_ns - now_ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+	if (wait_ms > INT_MAX)
+		wait_ms = INT_MAX;
+	return timeout_ms < 0 || (int)wait_ms < timeout_ms ? (int)wait_ms : timeout_ms;
+}
+
+static int timers_run(struct loop *loop)
+{
+	/* Only what was due when we began: a handler that re-arms itself with 0 must not starve the rest. */
+	uint64_t now_ns = clock_now_ns();
+	struct loop_timer *timer;
+	int nr_called = 0;
+	unsigned budget = 64;
+
+	while (budget-- && (timer = timer_earliest(loop)) && timer->due_ns <= now_ns) {
+		loop_timer_stop(timer);
+		timer->expired(timer);
+		nr_called++;
+	}
+	return nr_called;
+}
+
+int loop_step(struct loop *loop, int timeout_ms)
+{
+	int nr_called = 0;
+	int nr = epoll_wait(loop->epoll_fd, loop->events, EVENTS_PER_STEP,
+			    timeout_limit(loop, timeout_ms));
+
+	if (nr < 0)
+		return errno == EINTR ? 0 : -errno;
+	loop->nr_events = nr;
+	for (int i = 0; i < nr; i++) {
+		struct loop_watch *watch = loop->events[i].data.ptr;
+
+		if (!watch)
+			continue;
+		watch->ready(watch, loop->events[i].events);
+		nr_called++;
+	}
+	loop->nr_events = 0;
+	return nr_called + timers_run(loop);
+}
+
+int loop_run(struct loop *loop)
+{
+	loop->stopped = false;
+	while (!loop->stopped) {
+		int nr = loop_step(loop, -1);
+
+		if (nr < 0)
+			return nr;
+	}
+	return 0;
+}
+
+void loop_stop(struct loop *loop)
+{
+	loop->stopped = true;
+}
+
+static void signal_ready(struct loop_watch *watch, uint32_t events)
+{
+	struct loop *loop = container_of(watch, struct loop, signal_watch);
+	struct signalfd_siginfo info;
+
+	(void)events;
+	while (read(watch->fd, &info, sizeof(info)) == sizeof(info))
+		loop->signal_received(loop->signal_arg, (int)info.ssi_signo);
+}
+
+int loop_signals(struct loop *loop, const int *signals, unsigned nr,
+		 void (*received)(void *arg, int signal_number), void *arg)
+{
+	sigset_t set;
+	int err;
+
+	sigemptyset(&set);
+	for (unsigned i = 0; i < nr; i++)
+		sigaddset(&set, signals[i]);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	loop->signal_watch.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (loop->signal_watch.fd < 0)
+		return -errno;
+	loop->signal_watch.ready = signal_ready;
+	loop->signal_received = received;
+	loop->signal_arg = arg;
+	err = loop_watch(loop, &loop->signal_watch, EPOLLIN);
+	if (err) {
+		close(loop->signal_watch.fd);
+		loop->signal_watch.fd = -1;
+	}
+	return err;
+}

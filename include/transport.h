@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The transport interface: what a wire (blkif ring, virtqueue) offers to the data path.
+ *
+ * Owns: struct transport and its operations.
+ * Trusts / does not trust: a transport faces guest-writable memory; what it hands out is private copy.
+ * Runs on: the queue's thread. Nothing here blocks.
+ * Must not know: disks, drivers, xenstore.
+ *
+ * One pass of the data path calls, in this order:
+ *   pop* -> load(batch) -> (driver) -> store(batch) -> respond* -> flush -> arm
+ */
+#ifndef VBDISK_TRANSPORT_H
+#define VBDISK_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "request.h"
+
+struct transport;
+
+struct transport_ops {
+	const char *name;
+
+	size_t request_size; /* bytes of request->transport_scratch */
+
+	/* Take the next request off the wire: copy its entry once, decode the copy, and fill @request.
+	 * 1: filled; if what the guest wrote is no valid request, request->status is set already (-EINVAL,
+	 * or -EOPNOTSUPP for an unknown operation) and the request goes straight to respond().
+	 * 0: nothing there. -errno: the ring itself is broken; never call pop again. */
+	int (*pop)(struct transport *transport, struct request *request);
+
+	/* Bring the data of the WRITEs in @batch into their iov. A request whose data cannot be had gets
+	 * status -EFAULT and stays in @batch. One grant operation for the whole batch. */
+	void (*load)(struct transport *transport, struct request_list *batch);
+
+	/* Bring the data of the READs in @batch whose status is 0 to the guest; failures set -EFAULT. */
+	void (*store)(struct transport *transport, struct request_list *batch);
+
+	/* Write the answer for @request, not yet visible to the guest. 0 OKAY, -EOPNOTSUPP unsupported,
+	 * else an error. */
+	void (*respond)(struct transport *transport, struct request *request);
+
+	/* Publish all answers written since the last flush; notify the guest if it asked for it. */
+	void (*flush)(struct transport *transport);
+
+	/* Ask to be notified of the next request. True if one came meanwhile: do not sleep. */
+	bool (*arm)(struct transport *transport);
+
+	/* An empty FLUSH answered with an error makes this wire's guests stop flushing for ever and
+	 * believe all is well (Linux blkfront, blkif_interrupt()); such an answer is never given. */
+	bool flush_error_is_deadly;
+};
+
+struct transport {
+	const struct transport_ops *ops;
+};
+
+#endif

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Everything that talks to xenstore.
+
+noinst_LIBRARIES += xenstore/libxenstore_side.a
+xenstore_libxenstore_side_a_SOURCES = \
+	xenstore/store.c xenstore/store.h
