@@ -2,8 +2,21 @@
 # The data path and the processes.
 
 noinst_LIBRARIES += backend/libbackend.a
+backend_libbackend_a_CPPFLAGS = $(AM_CPPFLAGS) -DRUNSTATEDIR='"$(runstatedir)"'
 backend_libbackend_a_SOURCES = \
 	backend/blkif-abi.c backend/blkif-abi.h \
+	backend/blkif-decode.c backend/blkif-decode.h \
+	backend/blkif-ring.c backend/blkif-ring.h \
 	backend/clock.c backend/clock.h \
+	backend/dataplane.c backend/dataplane.h \
 	backend/event-loop.c backend/event-loop.h \
-	backend/log.c backend/log.h
+	backend/exit-status.h \
+	backend/log.c backend/log.h \
+	backend/queue.c backend/queue.h \
+	backend/request-pool.c backend/request-pool.h \
+	backend/request-validate.c backend/request-validate.h \
+	backend/run-file.c backend/run-file.h \
+	backend/transport-blkif.c backend/transport-blkif.h \
+	backend/vbd.c backend/vbd.h \
+	backend/xen-domains.c \
+	backend/xen-hypervisor.c

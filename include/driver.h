@@ -65,6 +65,10 @@ struct driver {
 	/* Release everything open() took. All queues are destroyed already. May block. */
 	void (*close)(struct disk *disk);
 
+	/* Bring every write completed so far to stable storage, on whatever queue it was. 0 or -errno.
+	 * Blocks as long as the storage takes: only for moments when no guest waits. */
+	int (*sync)(struct disk *disk);
+
 	/* Create a queue which holds at most @depth requests at a time. Returns 0 or -errno with @error
 	 * filled. All memory is taken here. May block briefly. */
 	int (*queue_create)(struct disk *disk, unsigned depth, struct disk_queue **queue_out,

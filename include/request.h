@@ -46,7 +46,7 @@ struct request {
 	unsigned flags;
 	int status;            /* 0, or -errno; final once DONE */
 	uint64_t offset_bytes; /* first byte on the disk */
-	uint64_t len_bytes;    /* total of iov; 0 for FLUSH */
+	uint64_t len_bytes;    /* total of iov; a driver ignores range and iov of a FLUSH */
 
 	/* Local memory of the data. The driver may consume the array (advance bases, shrink lengths)
 	 * while it owns the request; nobody reads it afterwards. Memory stays valid until respond(). */
@@ -54,6 +54,7 @@ struct request {
 	unsigned nr_iov;
 
 	uint64_t submitted_ns; /* clock_now_ns() when the driver got it */
+	unsigned pool_idx;     /* its place in the pool; fixed: names memory set aside at connect */
 
 	TAILQ_ENTRY(request) link; /* for whoever owns the request in its present state */
 

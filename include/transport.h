@@ -9,6 +9,7 @@
  *
  * One pass of the data path calls, in this order:
  *   pop* -> load(batch) -> (driver) -> store(batch) -> respond* -> flush -> arm
+ * Making one (attaching it to a guest) is each transport's own function, since each needs other facts.
  */
 #ifndef VBDISK_TRANSPORT_H
 #define VBDISK_TRANSPORT_H
@@ -24,6 +25,12 @@ struct transport_ops {
 	const char *name;
 
 	size_t request_size; /* bytes of request->transport_scratch */
+
+	/* Descriptor (level-triggered) that is readable when the guest has notified. */
+	int (*poll_fd)(struct transport *transport);
+
+	/* Take the notification that made poll_fd readable, so that the next one shows. */
+	void (*acknowledge)(struct transport *transport);
 
 	/* Take the next request off the wire: copy its entry once, decode the copy, and fill @request.
 	 * 1: filled; if what the guest wrote is no valid request, request->status is set already (-EINVAL,
@@ -48,6 +55,14 @@ struct transport_ops {
 	/* Ask to be notified of the next request. True if one came meanwhile: do not sleep. */
 	bool (*arm)(struct transport *transport);
 
+	/* Let go of the guest's memory and port at once, whatever is in flight: nothing of the guest is
+	 * touched any more, and nothing but free() may be called. Buffers that a driver still uses stay
+	 * valid until free(). Idempotent. */
+	void (*disconnect)(struct transport *transport);
+
+	/* Disconnect and free; nothing is in flight any more. */
+	void (*free)(struct transport *transport);
+
 	/* An empty FLUSH answered with an error makes this wire's guests stop flushing for ever and
 	 * believe all is well (Linux blkfront, blkif_interrupt()); such an answer is never given. */
 	bool flush_error_is_deadly;
@@ -55,6 +70,7 @@ struct transport_ops {
 
 struct transport {
 	const struct transport_ops *ops;
+	unsigned nr_slots; /* requests the wire can have outstanding */
 };
 
 #endif

@@ -3,4 +3,6 @@
 
 noinst_LIBRARIES += xenstore/libxenstore_side.a
 xenstore_libxenstore_side_a_SOURCES = \
-	xenstore/store.c xenstore/store.h
+	xenstore/store.c xenstore/store.h \
+	xenstore/vbd-nodes.c xenstore/vbd-nodes.h \
+	xenstore/xenbus-state.c xenstore/xenbus-state.h

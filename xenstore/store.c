@@ -191,6 +191,20 @@ int store_domain_path(struct store *store, uint32_t domid, char *path, size_t si
 	return len < 0 || (size_t)len >= size ? -ENAMETOOLONG : 0;
 }
 
+int store_own_domid(struct store *store, uint32_t *domid_out)
+{
+	char text[32];
+	uint64_t number = 0;
+	int err = store_read(store, "domid", text, sizeof(text)); /* relative: our own home */
+
+	if (!err)
+		err = number_parse(text, UINT16_MAX, &number);
+	else if (err == -ENOENT)
+		err = 0;
+	*domid_out = (uint32_t)number;
+	return err;
+}
+
 int store_watch(struct store *store, const char *path, const char *token)
 {
 	return xs_watch(store->xs, path, token) ? 0 : error_from_errno();

@@ -65,6 +65,9 @@ int store_set_owner_reader(struct store *store, const char *path, unsigned owner
 /* The absolute home of domain @domid ("/local/domain/N"), for building absolute paths. */
 int store_domain_path(struct store *store, uint32_t domid, char *path, size_t size);
 
+/* The number of the domain we run in; 0 also where no toolstack has written it yet (dom0, early). */
+int store_own_domid(struct store *store, uint32_t *domid_out);
+
 /* Fire events for @path and everything below; one fires at once. */
 int store_watch(struct store *store, const char *path, const char *token);
 int store_unwatch(struct store *store, const char *path, const char *token);

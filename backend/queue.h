@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * A queue: one ring's data path with its descriptors in an event loop.
+ *
+ * Owns: a dataplane, the transport and the disk queue it joins, the pool's memory, and when the
+ *   data path runs.
+ * Trusts / does not trust: nothing comes from the guest here.
+ * Runs on: one thread. Creation and destruction may block briefly; nothing else does.
+ * Must not know: xenstore, the kind of transport or driver.
+ */
+#ifndef VBDISK_QUEUE_H
+#define VBDISK_QUEUE_H
+
+#include "backend/dataplane.h"
+#include "backend/event-loop.h"
+
+struct queue;
+
+struct queue_events {
+	/* The data path is in trouble (dataplane.h); for the person, and for xenstore. */
+	void (*trouble)(void *arg, enum dataplane_trouble trouble, int err);
+	/* After queue_stop() or queue_abandon(): nothing is in flight any more. Called once, from the
+	 * loop; queue_destroy() is allowed inside. */
+	void (*drained)(void *arg);
+	/* After queue_quiesce(): nothing is in flight at this moment. Called once for each. */
+	void (*quiet)(void *arg);
+	void *arg;
+};
+
+/* Join @transport (taken over in every case, failure included) with a new queue of @disk (the
+ * caller's), and begin to serve. 0 with *@queue_out; -errno with @error. */
+int queue_create(struct loop *loop, struct transport *transport, struct disk *disk,
+		 const struct queue_events *events, struct queue **queue_out, struct error *error);
+
+/* Fetch no more requests; answer those in flight; then drained(). */
+void queue_stop(struct queue *queue);
+
+/* Go on serving, and call quiet() as soon as nothing is in flight. */
+void queue_quiesce(struct queue *queue);
+
+/* Let go of the guest's memory and port now; let what is in flight end unanswered; then drained(). */
+void queue_abandon(struct queue *queue);
+
+/* Free everything. Nothing is in flight (drained() was called). */
+void queue_destroy(struct queue *queue);
+
+unsigned queue_nr_in_flight(const struct queue *queue);
+const struct dataplane_stats *queue_stats(const struct queue *queue);
+
+#endif

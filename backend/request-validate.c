@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The gate: what a request must be before a driver may see it.
+ *
+ * Owns: the checks that depend on the disk only.
+ * Trusts / does not trust: trusts nothing a guest can set.
+ * Runs on: the queue's thread; never blocks.
+ * Must not know: any wire.
+ */
+#include "config.h"
+
+#include <errno.h>
+
+#include "backend/request-validate.h"
+
+static bool is_aligned(uint64_t value, uint32_t power_of_two)
+{
+	return !(value & (power_of_two - 1));
+}
+
+static int data_validate(const struct request *request, const struct disk_limits *limits)
+{
+	if (!request->len_bytes)
+		return -EINVAL;
+	/* Two comparisons without a sum, which could wrap. */
+	if (request->offset_bytes > limits->size_bytes ||
+	    request->len_bytes > limits->size_bytes - request->offset_bytes)
+		return -ERANGE;
+	if (!is_aligned(request->offset_bytes, limits->logical_block_bytes))
+		return -EINVAL;
+	/* Direct I/O wants every piece aligned, in memory and in length. */
+	for (unsigned i = 0; i < request->nr_iov; i++)
+		if (!is_aligned(request->iov[i].iov_len, limits->logical_block_bytes) ||
+		    !is_aligned((uintptr_t)request->iov[i].iov_base, limits->memory_align_bytes))
+			return -EINVAL;
+	return 0;
+}
+
+int request_validate(const struct request *request, const struct disk_limits *limits)
+{
+	switch (request->op) {
+	case REQUEST_FLUSH:
+		return limits->can_flush ? 0 : -EOPNOTSUPP;
+	case REQUEST_WRITE:
+		if (!limits->can_write)
+			return -EROFS;
+		if ((request->flags & REQUEST_PREFLUSH) && !limits->can_flush)
+			return -EOPNOTSUPP;
+		return data_validate(request, limits);
+	case REQUEST_READ:
+		return data_validate(request, limits);
+	}
+	return -EOPNOTSUPP;
+}

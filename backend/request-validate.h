@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The gate: what a request must be before a driver may see it.
+ *
+ * Owns: the checks that depend on the disk only.
+ * Trusts / does not trust: trusts nothing a guest can set; relies on the decoder that len_bytes is the
+ *   sum of the iov and that the iov points to our own memory.
+ * Runs on: the queue's thread; never blocks.
+ * Must not know: any wire.
+ */
+#ifndef VBDISK_REQUEST_VALIDATE_H
+#define VBDISK_REQUEST_VALIDATE_H
+
+#include "driver.h"
+#include "request.h"
+
+/* 0, or why @request is refused: -EOPNOTSUPP (this disk cannot flush), -EROFS (a write to a read-only
+ * disk), -ERANGE (outside the disk), -EINVAL (empty, or not aligned to the logical block). */
+int request_validate(const struct request *request, const struct disk_limits *limits);
+
+#endif

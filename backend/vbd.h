@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * One VBD's life: from its nodes in xenstore to its disk and its ring, until it ends.
+ *
+ * Owns: the disk, the queue, and the order in which they come and go.
+ * Trusts / does not trust: the toolstack's nodes; not the frontend's.
+ * Runs on: the main thread of a vbdisk process. Opening a disk may block; the rest does not.
+ * Must not know: the layout of a ring, the kind of driver, who started the process.
+ */
+#ifndef VBDISK_VBD_H
+#define VBDISK_VBD_H
+
+#include "backend/event-loop.h"
+#include "backend/exit-status.h"
+#include "xen-ops.h"
+#include "xenstore/store.h"
+#include "xenstore/vbd-nodes.h"
+
+struct vbd;
+
+/* Take up the VBD at @nodes (copied), at the beginning of its life (state 1 or 2). @store, @host and
+ * @loop stay the caller's. Its run file is in @run_dir, held by the caller under @run_file. The loop is
+ * stopped when the life has ended. 0; -EBADMSG with @error if the VBD is past its beginning; -errno. */
+struct run_file;
+int vbd_create(struct loop *loop, struct store *store, struct xen_host *host,
+	       const struct vbd_nodes *nodes, const char *run_dir, struct run_file *run_file,
+	       struct vbd **vbd_out, struct error *error);
+
+/* Look at xenstore and do what is due. Called once to begin; later by watches. */
+void vbd_evaluate(struct vbd *vbd);
+
+/* End by order (SIGTERM): finish and answer what is in flight, close the VBD, stop the loop. */
+void vbd_shutdown(struct vbd *vbd);
+
+/* End because the guest is dead: let go of its memory at once, finish what is in flight, and end. */
+void vbd_guest_died(struct vbd *vbd);
+
+/* The guest is suspended, and its image may be used elsewhere soon: finish what is in flight and bring
+ * it to stable storage. The ring stays, for a guest that is resumed here. */
+void vbd_quiesce(struct vbd *vbd);
+
+/* How it ended, once the loop has stopped. */
+enum vbdisk_exit vbd_exit_status(const struct vbd *vbd);
+
+/* Free everything. Nothing is in flight (the loop has stopped by itself). */
+void vbd_destroy(struct vbd *vbd);
+
+#endif

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * vbdisk: serves one VBD.
+ *
+ * Owns: the command line, and the process's descriptors and signals around one struct vbd.
+ * Trusts / does not trust: its command line.
+ * Runs on: one thread.
+ * Must not know: how a VBD lives (vbd.c).
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/log.h"
+#include "backend/run-file.h"
+#include "backend/vbd.h"
+#include "driver.h"
+
+struct options {
+	const char *path;
+	const char *loopback_dir;
+	const char *run_dir;
+	enum log_level log_level;
+};
+
+static void usage(FILE *out)
+{
+	fprintf(out,
+		"Usage: vbdisk [OPTION]... BACKEND-PATH\n"
+		"Serve one virtual disk of a Xen guest: the VBD whose xenstore directory is BACKEND-PATH\n"
+		"(backend/qdisk/DOMID/DEVID, or absolute). vbdiskd starts one vbdisk for each VBD.\n"
+		"\n"
+		"  -l, --loopback=DIR    use the loopback host in DIR instead of the hypervisor\n"
+		"  -r, --run-dir=DIR     where run files are (default " RUN_DIR_DEFAULT ")\n"
+		"  -L, --log-level=LEVEL error, warning, info (default) or debug\n"
+		"  -h, --help            show this and exit\n"
+		"  -V, --version         show the version and exit\n"
+		"\n"
+		"Formats of the params node:\n");
+	for (size_t i = 0; driver_table[i]; i++)
+		fprintf(out, "  %-8s %s\n", driver_table[i]->name, driver_table[i]->description);
+}
+
+/* 0 to go on, else the exit status + 1. */
+static int options_parse(struct options *options, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{"loopback", required_argument, NULL, 'l'}, {"run-dir", required_argument, NULL, 'r'},
+		{"log-level", required_argument, NULL, 'L'}, {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},         {NULL, 0, NULL, 0},
+	};
+	int option;
+
+	*options = (struct options){.run_dir = RUN_DIR_DEFAULT, .log_level = LOG_LEVEL_INFO};
+	while ((option = getopt_long(argc, argv, "l:r:L:hV", longs, NULL)) != -1) {
+		switch (option) {
+		case 'l':
+			options->loopback_dir = optarg;
+			break;
+		case 'r':
+			options->run_dir = optarg;
+			break;
+		case 'L':
+			if (log_level_parse(optarg, &options->log_level)) {
+				fprintf(stderr,
+					"vbdisk: --log-level %s: use error, warning, info or debug\n",
+					optarg);
+				return VBDISK_EXIT_USAGE + 1;
+			}
+			break;
+		case 'h':
+			usage(stdout);
+			return VBDISK_EXIT_OK + 1;
+		case 'V':
+			puts("vbdisk " PACKAGE_VERSION);
+			return VBDISK_EXIT_OK + 1;
+		default:
+			fputs("Try 'vbdisk --help'.\n", stderr);
+			return VBDISK_EXIT_USAGE + 1;
+		}
+	}
+	if (optind != argc - 1) {
+		fputs("vbdisk: give exactly one BACKEND-PATH, such as backend/qdisk/3/51712; try 'vbdisk --help'\n",
+		      stderr);
+		return VBDISK_EXIT_USAGE + 1;
+	}
+	options->path = argv[optind];
+	return 0;
+}
+
+static void signal_received(void *arg, int signal_number)
+{
+	struct vbd *vbd = arg;
+
+	switch (signal_number) {
+	case SIGUSR1:
+		vbd_quiesce(vbd);
+		break;
+	case SIGUSR2:
+		vbd_guest_died(vbd);
+		break;
+	default:
+		vbd_shutdown(vbd);
+	}
+}
+
+static int signals_take(struct loop *loop, struct vbd *vbd, struct error *error)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
+	int err = loop_signals(loop, signals, sizeof(signals) / sizeof(signals[0]), signal_received,
+			       vbd);
+
+	return err ? error_set(error, -err, "cannot take signals: %s", strerror(-err)) : 0;
+}
+
+static enum vbdisk_exit vbd_serve(const struct options *options, struct store *store,
+				  struct xen_host *host, const struct vbd_nodes *nodes,
+				  struct run_file *run_file)
+{
+	enum vbdisk_exit status = VBDISK_EXIT_FAILURE;
+	struct error error;
+	struct loop *loop;
+	struct vbd *vbd;
+	int err = loop_create(&loop);
+
+	if (err) {
+		log_error("cannot make an event loop: %s", strerror(-err));
+		return status;
+	}
+	err = vbd_create(loop, store, host, nodes, options->run_dir, run_file, &vbd, &error);
+	if (err) {
+		log_error("%s", error.text);
+		if (err == -EBADMSG)
+			status = VBDISK_EXIT_NOT_STARTABLE;
+		goto destroy_loop;
+	}
+	err = signals_take(loop, vbd, &error);
+	if (err) {
+		log_error("%s", error.text);
+		goto destroy_vbd;
+	}
+	vbd_evaluate(vbd);
+	err = loop_run(loop);
+	if (err)
+		log_error("cannot wait for events: %s", strerror(-err));
+	else
+		status = vbd_exit_status(vbd);
+
+destroy_vbd:
+	vbd_destroy(vbd);
+destroy_loop:
+	loop_destroy(loop);
+	return status;
+}
+
+static int run_file_take(const struct options *options, const struct vbd_address *address,
+			 struct run_file *run_file)
+{
+	char name[64];
+	pid_t holder = 0;
+	int err = run_dir_make(options->run_dir);
+
+	if (err) {
+		log_error("cannot make the run directory %s: %s; see --run-dir", options->run_dir,
+			  strerror(-err));
+		return err;
+	}
+	snprintf(name, sizeof(name), "%s-%u-%u", address->kind, address->domid, address->devid);
+	err = run_file_hold(run_file, options->run_dir, name, &holder);
+	if (err == -EBUSY)
+		log_error("process %d serves this VBD already (it holds %s)", (int)holder,
+			  run_file->path);
+	else if (err)
+		log_error("cannot hold %s: %s", run_file->path, strerror(-err));
+	return err;
+}
+
+static enum vbdisk_exit host_open_and_serve(const struct options *options, struct store *store)
+{
+	enum vbdisk_exit status = VBDISK_EXIT_FAILURE;
+	struct vbd_nodes nodes;
+	struct run_file run_file;
+	struct xen_host *host;
+	struct error error;
+	char subject[64];
+	int err = vbd_nodes_open(&nodes, store, options->path, &error);
+
+	if (err) {
+		log_error("%s", error.text);
+		return err == -EINVAL ? VBDISK_EXIT_USAGE : VBDISK_EXIT_NOT_STARTABLE;
+	}
+	snprintf(subject, sizeof(subject), "vbd %u/%u", nodes.address.domid, nodes.address.devid);
+	log_init("vbdisk", subject, options->log_level);
+	err = run_file_take(options, &nodes.address, &run_file);
+	if (err)
+		return err == -EBUSY ? VBDISK_EXIT_TAKEN : status;
+	err = options->loopback_dir ? xen_loopback_open(options->loopback_dir, 0, &host, &error)
+				    : xen_hypervisor_open(true, &host, &error);
+	if (err) {
+		log_error("%s", error.text);
+		status = VBDISK_EXIT_NO_XEN;
+		goto release_run_file;
+	}
+	status = vbd_serve(options, store, host, &nodes, &run_file);
+	host->ops->close(host);
+release_run_file:
+	run_file_release(&run_file);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	enum vbdisk_exit status;
+	struct options options;
+	struct store *store;
+	int err, ret = options_parse(&options, argc, argv);
+
+	if (ret)
+		return ret - 1;
+	log_init("vbdisk", "", options.log_level);
+	/* A log reader that went away must not take the guest's disk with it. */
+	signal(SIGPIPE, SIG_IGN);
+	/* One thread, and all that is big is mapped: keep malloc from growing arenas for it. */
+	mallopt(M_ARENA_MAX, 1);
+	err = store_open(&store);
+	if (err) {
+		log_error("cannot connect to xenstore: %s; is xenstored running?", strerror(-err));
+		return VBDISK_EXIT_NO_XEN;
+	}
+	status = host_open_and_serve(&options, store);
+	store_close(store);
+	return status;
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The xenstore nodes of one VBD: their names, and how each is read and written.
+ *
+ * Owns: the spelling of every key that a block backend reads or writes.
+ * Trusts / does not trust: the backend directory is the toolstack's, and trusted; everything in the
+ *   frontend directory is the guest's: range-checked, never believed.
+ * Runs on: the process's main thread; waits for xenstored only.
+ * Must not know: rings, grants, drivers.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "xenstore/vbd-nodes.h"
+
+/* The ring sizes we take: 1 << order pages. xen-blkback's and QEMU's limit, too. */
+#define RING_ORDER_MAX 4
+_Static_assert(1 << RING_ORDER_MAX == VBD_RING_PAGES_MAX, "one limit, two spellings");
+
+/* blkif.h VDISK_*: bits of the `info` node. */
+#define INFO_CDROM 1u
+#define INFO_REMOVABLE 2u
+#define INFO_READONLY 4u
+
+/* ---- Addresses and paths ------------------------------------------------------------------------ */
+
+int vbd_address_parse(const char *path, struct vbd_address *address)
+{
+	const char *tail = strncmp(path, "backend/", 8) ? strstr(path, "/backend/") : path;
+	char end;
+	int nr;
+
+	if (!tail)
+		return -EINVAL;
+	tail += *tail == '/';
+	nr = sscanf(tail, "backend/%15[a-z0-9_]/%u/%u%c", address->kind, &address->domid,
+		    &address->devid, &end);
+	return nr == 3 || (nr == 4 && end == '/') ? 0 : -EINVAL;
+}
+
+static int backend_path_make(struct vbd_nodes *nodes, const char *path)
+{
+	char home[VBD_PATH_MAX];
+	uint32_t domid;
+	int len, err;
+
+	if (*path == '/') {
+		len = snprintf(nodes->backend, sizeof(nodes->backend), "%s", path);
+	} else {
+		/* Our own domain's home; absolute, since watch events would come back relative. */
+		err = store_own_domid(nodes->store, &domid);
+		if (!err)
+			err = store_domain_path(nodes->store, domid, home, sizeof(home));
+		if (err)
+			return err;
+		len = snprintf(nodes->backend, sizeof(nodes->backend), "%s/%s", home, path);
+	}
+	return len < 0 || (size_t)len >= sizeof(nodes->backend) ? -ENAMETOOLONG : 0;
+}
+
+int vbd_nodes_open(struct vbd_nodes *nodes, struct store *store, const char *path,
+		   struct error *error)
+{
+	int err;
+
+	nodes->store = store;
+	if (vbd_address_parse(path, &nodes->address))
+		return error_set(error, EINVAL,
+				 "%s is not a VBD's path; one looks like backend/qdisk/3/51712", path);
+	err = backend_path_make(nodes, path);
+	if (err)
+		return error_set(error, -err, "cannot find %s in xenstore: %s", path, strerror(-err));
+	snprintf(nodes->error_dir, sizeof(nodes->error_dir), "error/backend/%s/%u/%u",
+		 nodes->address.kind, nodes->address.domid, nodes->address.devid);
+	err = store_read_key(store, nodes->backend, "frontend", nodes->frontend,
+			     sizeof(nodes->frontend));
+	if (err)
+		return error_set(error, -err, "cannot read %s/frontend: %s; is the disk attached?",
+				 nodes->backend, strerror(-err));
+	return 0;
+}
+
+static int watch_key(struct vbd_nodes *nodes, const char *dir, const char *key)
+{
+	char path[VBD_PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, key);
+	return store_watch(nodes->store, path, key);
+}
+
+int vbd_nodes_watch(struct vbd_nodes *nodes)
+{
+	int err = watch_key(nodes, nodes->backend, "state");
+
+	if (!err)
+		err = watch_key(nodes, nodes->backend, "online");
+	if (!err)
+		err = watch_key(nodes, nodes->frontend, "state");
+	return err;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------ */
+
+/* A state node: 0, or -ENOENT. Garbage reads as Unknown. */
+static int state_read(struct vbd_nodes *nodes, const char *dir, enum xenbus_state *state)
+{
+	uint64_t number;
+	int err = store_read_number(nodes->store, dir, "state", XENBUS_CLOSED, &number);
+
+	*state = err ? XENBUS_UNKNOWN : (enum xenbus_state)number;
+	return err == -EINVAL ? 0 : err;
+}
+
+int vbd_nodes_read_view(struct vbd_nodes *nodes, struct xenbus_view *view)
+{
+	uint64_t online = 0;
+	int err = state_read(nodes, nodes->backend, &view->backend);
+
+	if (err && err != -ENOENT)
+		return err;
+	view->backend_exists = !err;
+	err = store_read_number(nodes->store, nodes->backend, "online", 1, &online);
+	if (err && err != -ENOENT && err != -EINVAL)
+		return err;
+	view->online = online;
+	err = state_read(nodes, nodes->frontend, &view->frontend);
+	/* A frontend that took its nodes away, or took away our right to read them, has left. */
+	if (err == -ENOENT || err == -EACCES)
+		view->frontend = XENBUS_CLOSED;
+	else if (err)
+		return err;
+	return 0;
+}
+
+static int flag_read(struct vbd_nodes *nodes, const char *key, bool *flag)
+{
+	uint64_t number = 0;
+	int err = store_read_number(nodes->store, nodes->backend, key, 1, &number);
+
+	*flag = number;
+	return err == -ENOENT ? 0 : err;
+}
+
+int vbd_nodes_read_disk(struct vbd_nodes *nodes, struct vbd_disk_spec *spec, struct error *error)
+{
+	char text[16];
+	const char *key = "params";
+	int err = store_read_key(nodes->store, nodes->backend, key, spec->params,
+				 sizeof(spec->params));
+
+	if (err)
+		goto fail;
+	key = "mode";
+	err = store_read_key(nodes->store, nodes->backend, key, text, sizeof(text));
+	if (err)
+		goto fail;
+	if (strcmp(text, "r") && strcmp(text, "w"))
+		return error_set(error, EINVAL, "%s/mode is \"%s\": only r and w are known",
+				 nodes->backend, text);
+	spec->writable = text[0] == 'w';
+	key = "device-type";
+	err = store_read_key(nodes->store, nodes->backend, key, text, sizeof(text));
+	if (err && err != -ENOENT)
+		goto fail;
+	spec->cdrom = !err && !strcmp(text, "cdrom");
+	key = "removable";
+	err = flag_read(nodes, key, &spec->removable);
+	if (!err)
+		return 0;
+fail:
+	return error_set(error, -err, "cannot read %s/%s: %s", nodes->backend, key, strerror(-err));
+}
+
+/* ring-page-order, or its older twin num-ring-pages; neither means one page. */
+static int ring_order_read(struct vbd_nodes *nodes, unsigned *order, bool *spelled,
+			   struct error *error)
+{
+	uint64_t number;
+	int err = store_read_number(nodes->store, nodes->frontend, "ring-page-order", RING_ORDER_MAX,
+				    &number);
+
+	*order = 0;
+	*spelled = !err;
+	if (!err)
+		*order = (unsigned)number;
+	if (err != -ENOENT)
+		return err ? error_set(error, -err,
+				       "%s/ring-page-order is not a number from 0 to %u",
+				       nodes->frontend, RING_ORDER_MAX)
+			   : 0;
+	err = store_read_number(nodes->store, nodes->frontend, "num-ring-pages", VBD_RING_PAGES_MAX,
+				&number);
+	if (err == -ENOENT)
+		return 0;
+	*spelled = !err;
+	if (err || !number || number & (number - 1))
+		return error_set(error, EINVAL,
+				 "%s/num-ring-pages is not a power of two from 1 to %u",
+				 nodes->frontend, VBD_RING_PAGES_MAX);
+	while (1u << *order < number)
+		(*order)++;
+	return 0;
+}
+
+static int gref_read(struct vbd_nodes *nodes, const char *key, uint32_t *gref, struct error *error)
+{
+	uint64_t number;
+	int err = store_read_number(nodes->store, nodes->frontend, key, UINT32_MAX, &number);
+
+	if (err)
+		return error_set(error, -err, "%s/%s is no grant reference: %s", nodes->frontend, key,
+				 strerror(-err));
+	*gref = (uint32_t)number;
+	return 0;
+}
+
+static int grefs_read(struct vbd_nodes *nodes, struct vbd_ring_keys *keys, bool order_spelled,
+		      struct error *error)
+{
+	char key[24];
+	int err;
+
+	/* One page: "ring-ref", or "ring-ref0" from a frontend that spelled the order 0. */
+	if (!keys->order) {
+		err = gref_read(nodes, "ring-ref", &keys->grefs[0], order_spelled ? NULL : error);
+		return err == -ENOENT && order_spelled
+			       ? gref_read(nodes, "ring-ref0", &keys->grefs[0], error)
+			       : err;
+	}
+	for (unsigned i = 0; i < 1u << keys->order; i++) {
+		snprintf(key, sizeof(key), "ring-ref%u", i);
+		err = gref_read(nodes, key, &keys->grefs[i], error);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+struct ring_reading {
+	struct vbd_nodes *nodes;
+	struct vbd_ring_keys *keys;
+	struct error *error;
+};
+
+static int ring_read(struct store *store, void *arg)
+{
+	struct ring_reading *reading = arg;
+	struct vbd_nodes *nodes = reading->nodes;
+	struct vbd_ring_keys *keys = reading->keys;
+	bool order_spelled;
+	uint64_t number;
+	int err;
+
+	err = store_read_number(store, nodes->frontend, "multi-queue-num-queues", UINT32_MAX, &number);
+	if (err != -ENOENT && (err || number != 1))
+		return error_set(reading->error, EINVAL,
+				 "%s/multi-queue-num-queues: more than one queue was not offered",
+				 nodes->frontend);
+	err = store_read_key(store, nodes->frontend, "protocol", keys->protocol,
+			     sizeof(keys->protocol));
+	keys->has_protocol = !err;
+	if (err && err != -ENOENT)
+		return error_set(reading->error, -err, "cannot read %s/protocol: %s", nodes->frontend,
+				 strerror(-err));
+	err = ring_order_read(nodes, &keys->order, &order_spelled, reading->error);
+	if (!err)
+		err = grefs_read(nodes, keys, order_spelled, reading->error);
+	if (err)
+		return err;
+	err = store_read_number(store, nodes->frontend, "event-channel", UINT32_MAX, &number);
+	if (err)
+		return error_set(reading->error, -err, "%s/event-channel is no port: %s",
+				 nodes->frontend, strerror(-err));
+	keys->event_channel = (uint32_t)number;
+	return 0;
+}
+
+int vbd_nodes_read_ring(struct vbd_nodes *nodes, struct vbd_ring_keys *keys, struct error *error)
+{
+	struct ring_reading reading = {nodes, keys, error};
+	int err;
+
+	error->text[0] = '\0';
+	err = store_transaction(nodes->store, ring_read, &reading);
+	if (err && !error->text[0])
+		error_set(error, -err, "cannot read %s: %s", nodes->frontend, strerror(-err));
+	return err;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------ */
+
+/* Within a transaction: is the device in the directory still the one whose state we wrote last? */
+static int life_check(struct vbd_nodes *nodes, enum xenbus_state own)
+{
+	enum xenbus_state now;
+	int err = state_read(nodes, nodes->backend, &now);
+
+	if (err)
+		return err == -ENOENT ? -ESTALE : err;
+	if (now == XENBUS_INITIALISING && own != XENBUS_INITIALISING)
+		return -ESTALE;
+	return now == XENBUS_CLOSED && own != XENBUS_CLOSED ? -ESTALE : 0;
+}
+
+struct advertising {
+	struct vbd_nodes *nodes;
+	const struct vbd_disk_spec *spec;
+	const struct vbd_features *features;
+	enum xenbus_state expected;
+};
+
+static int spec_check(struct vbd_nodes *nodes, const struct vbd_disk_spec *spec)
+{
+	struct vbd_disk_spec now;
+	int err = vbd_nodes_read_disk(nodes, &now, NULL);
+
+	if (err)
+		return err == -ENOENT ? -ESTALE : err;
+	return strcmp(now.params, spec->params) || now.writable != spec->writable ? -ESTALE : 0;
+}
+
+static int features_write(struct store *store, void *arg)
+{
+	const struct advertising *advertising = arg;
+	struct vbd_nodes *nodes = advertising->nodes;
+	const struct vbd_disk_spec *spec = advertising->spec;
+	const struct vbd_features *features = advertising->features;
+	enum xenbus_state now;
+	const char *dir = nodes->backend;
+	int err = state_read(nodes, dir, &now);
+
+	if (err)
+		return err == -ENOENT ? -ESTALE : err;
+	if (now != advertising->expected)
+		return -ESTALE;
+	err = spec_check(nodes, spec);
+	if (!err)
+		err = store_write_key(store, dir, "max-ring-page-order", "%u", RING_ORDER_MAX);
+	if (!err)
+		err = store_write_key(store, dir, "max-ring-pages", "%u", VBD_RING_PAGES_MAX);
+	if (!err)
+		err = store_write_key(store, dir, "feature-flush-cache", "%u", features->flush);
+	if (!err)
+		err = store_write_key(store, dir, "sectors", "%llu",
+				      (unsigned long long)features->nr_sectors512);
+	if (!err)
+		err = store_write_key(store, dir, "sector-size", "%u", features->sector_bytes);
+	if (!err)
+		err = store_write_key(store, dir, "physical-sector-size", "%u",
+				      features->physical_sector_bytes);
+	if (!err)
+		err = store_write_key(store, dir, "info", "%u",
+				      (spec->cdrom ? INFO_CDROM : 0) |
+					      (spec->removable ? INFO_REMOVABLE : 0) |
+					      (spec->writable ? 0 : INFO_READONLY));
+	if (!err)
+		err = store_write_key(store, dir, "state", "%u", XENBUS_INIT_WAIT);
+	return err;
+}
+
+int vbd_nodes_advertise(struct vbd_nodes *nodes, const struct vbd_disk_spec *spec,
+			const struct vbd_features *features, enum xenbus_state expected)
+{
+	struct advertising advertising = {nodes, spec, features, expected};
+
+	return store_transaction(nodes->store, features_write, &advertising);
+}
+
+struct state_writing {
+	struct vbd_nodes *nodes;
+	enum xenbus_state state, own;
+};
+
+static int state_write(struct store *store, void *arg)
+{
+	const struct state_writing *writing = arg;
+	int err = life_check(writing->nodes, writing->own);
+
+	return err ? err
+		   : store_write_key(store, writing->nodes->backend, "state", "%u", writing->state);
+}
+
+int vbd_nodes_set_state(struct vbd_nodes *nodes, enum xenbus_state state, enum xenbus_state own)
+{
+	struct state_writing writing = {nodes, state, own};
+
+	return store_transaction(nodes->store, state_write, &writing);
+}
+
+int vbd_nodes_report_error(struct vbd_nodes *nodes, const char *text)
+{
+	return store_write_key(nodes->store, nodes->error_dir, "error", "%s", text);
+}

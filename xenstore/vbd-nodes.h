@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The xenstore nodes of one VBD: their names, and how each is read and written.
+ *
+ * Owns: the spelling of every key of xen/include/public/io/blkif.h and of libxl's additions that a block
+ *   backend reads or writes, and the rule that a state is only ever written over the life it belongs to.
+ * Trusts / does not trust: the backend directory is the toolstack's, and trusted; everything in the
+ *   frontend directory is the guest's: range-checked, never believed.
+ * Runs on: the process's main thread; waits for xenstored only.
+ * Must not know: rings, grants, drivers.
+ */
+#ifndef VBDISK_VBD_NODES_H
+#define VBDISK_VBD_NODES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "xenstore/store.h"
+#include "xenstore/xenbus-state.h"
+
+/* Which VBD: backend/<kind>/<domid>/<devid> in the backend domain's home. */
+struct vbd_address {
+	char kind[16]; /* "qdisk", "vbd3" */
+	uint32_t domid;
+	uint32_t devid;
+};
+
+/* Parse the tail "backend/<kind>/<domid>/<devid>" of @path, absolute or relative, perhaps with more
+ * components behind it (a watch event). 0 or -EINVAL. */
+int vbd_address_parse(const char *path, struct vbd_address *address);
+
+#define VBD_PATH_MAX 256
+
+/* Where a VBD's nodes are. Filled by vbd_nodes_open(). */
+struct vbd_nodes {
+	struct store *store;
+	struct vbd_address address;
+	char backend[VBD_PATH_MAX];  /* absolute */
+	char frontend[VBD_PATH_MAX]; /* absolute */
+	char error_dir[VBD_PATH_MAX]; /* relative to our home, where kernel backends report, too */
+};
+
+/* Find the nodes of the VBD at @path ("backend/qdisk/3/51712" or absolute). 0 or -errno with @error:
+ * -EINVAL (no such form), -ENOENT (no such VBD). */
+int vbd_nodes_open(struct vbd_nodes *nodes, struct store *store, const char *path,
+		   struct error *error);
+
+/* Watch what xenbus_next() looks at; events carry any token. 0 or -errno. */
+int vbd_nodes_watch(struct vbd_nodes *nodes);
+
+/* Fill in @view what xenstore knows: backend_exists, backend, online, frontend. 0 or -errno (the
+ * connection failed; missing nodes are no failure). */
+int vbd_nodes_read_view(struct vbd_nodes *nodes, struct xenbus_view *view);
+
+/* What the toolstack wants served. */
+struct vbd_disk_spec {
+	char params[STORE_VALUE_MAX]; /* "aio:/path" */
+	bool writable;
+	bool cdrom;
+	bool removable;
+};
+
+/* 0 or -errno with @error. */
+int vbd_nodes_read_disk(struct vbd_nodes *nodes, struct vbd_disk_spec *spec, struct error *error);
+
+/* Where the frontend says its ring is. */
+#define VBD_RING_PAGES_MAX 16
+struct vbd_ring_keys {
+	bool has_protocol;
+	char protocol[32];
+	unsigned order; /* 1 << order pages */
+	uint32_t grefs[VBD_RING_PAGES_MAX];
+	uint32_t event_channel;
+};
+
+/* Read the frontend's keys, as one snapshot. Spellings: ring-ref; ring-page-order with ring-ref0..;
+ * ring-page-order=0 with either; num-ring-pages in place of ring-page-order. 0, -EINVAL with @error for
+ * missing or impossible values. */
+int vbd_nodes_read_ring(struct vbd_nodes *nodes, struct vbd_ring_keys *keys, struct error *error);
+
+/* What is advertised to the frontend. */
+struct vbd_features {
+	uint64_t nr_sectors512;
+	uint32_t sector_bytes;
+	uint32_t physical_sector_bytes;
+	bool flush;
+};
+
+/* Write all features and state InitWait, if the backend directory still asks for @spec and is still
+ * this device's (state @expected). 0; -ESTALE if it is not; -errno. */
+int vbd_nodes_advertise(struct vbd_nodes *nodes, const struct vbd_disk_spec *spec,
+			const struct vbd_features *features, enum xenbus_state expected);
+
+/* Write @state over @own, the one we wrote last. Never brings back a removed directory, and never
+ * overwrites what the toolstack wrote to end this life: -ESTALE then. 0 or -errno. */
+int vbd_nodes_set_state(struct vbd_nodes *nodes, enum xenbus_state state, enum xenbus_state own);
+
+/* Leave @text where a person, and tools that know kernel backends, look for it:
+ * error/backend/<kind>/<domid>/<devid>/error. 0 or -errno. */
+int vbd_nodes_report_error(struct vbd_nodes *nodes, const char *text);
+
+#endif
