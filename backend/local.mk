@@ -7,6 +7,7 @@ backend_libbackend_a_SOURCES = \
 	backend/blkif-abi.c backend/blkif-abi.h \
 	backend/blkif-decode.c backend/blkif-decode.h \
 	backend/blkif-ring.c backend/blkif-ring.h \
+	backend/child.c backend/child.h \
 	backend/clock.c backend/clock.h \
 	backend/dataplane.c backend/dataplane.h \
 	backend/event-loop.c backend/event-loop.h \
@@ -16,6 +17,8 @@ backend_libbackend_a_SOURCES = \
 	backend/request-pool.c backend/request-pool.h \
 	backend/request-validate.c backend/request-validate.h \
 	backend/run-file.c backend/run-file.h \
+	backend/supervisor.c backend/supervisor.h \
+	backend/supervisor-rules.c backend/supervisor-rules.h \
 	backend/transport-blkif.c backend/transport-blkif.h \
 	backend/vbd.c backend/vbd.h \
 	backend/xen-domains.c \
