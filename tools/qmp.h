@@ -10,7 +10,8 @@
  * Must not know: sockets, the event loop, xenstore.
  *
  * Messages end with CR LF, which libxl looks for. The dialect is QEMU's (docs/interop/qmp-spec):
- * greeting, qmp_capabilities, then {"execute":NAME,"arguments":{...},"id":ANY}.
+ * greeting, qmp_capabilities, then {"execute":NAME,"arguments":{...},"id":ANY}. An id comes back as it
+ * was, but for integers beyond 64 bits, which json-c cuts to the nearest it can hold.
  */
 #ifndef VBDISK_QMP_H
 #define VBDISK_QMP_H

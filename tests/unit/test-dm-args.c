@@ -258,9 +258,9 @@ static void doubled_commas_are_one(void **state)
 		const char *value, *path;
 	} cases[] = {
 		{"socket,id=libxl-cmd,path=/run/a,,b,server=on", "/run/a,b"},
-		{"socket,id=libxl-cmd,path=/run/a,,,server=on", NULL}, /* "a,server=on": no server */
-		{"socket,id=libxl-cmd,path=,,,,,server=on", NULL},
-		{"socket,id=libxl-cmd,path=,,,,,,,server=on", NULL},
+		{"socket,id=libxl-cmd,path=/run/a,,,server=on", "/run/a,"},
+		{"socket,id=libxl-cmd,path=/run/a,,server=on", NULL}, /* one path, and no server */
+		{"socket,id=libxl-cmd,path=,,,,,server=on", ",,"},
 		{"socket,id=libxl-cmd,path=,,,,,,server=on,server=on", ",,,server=on"},
 		{"socket,path=/run/x=y,,id=other,id=libxl-cmd,server=on", "/run/x=y,id=other"},
 		{"socket,server=on,id=libxl-cmd,path=/run/end,,", "/run/end,"},

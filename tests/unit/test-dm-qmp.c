@@ -179,9 +179,6 @@ static void ids_come_back(void **state)
 			 ids[i]);
 		expect(qmp, text);
 	}
-	/* A number we could only give back changed is refused. */
-	say(qmp, "{\"id\":99999999999999999999,\"execute\":\"stop\"}\n");
-	assert_true(is_one_error(qmp, "GenericError"));
 	qmp_destroy(qmp);
 }
 
@@ -273,7 +270,6 @@ static void garbage_costs_one_line(void **state)
 		CASE("{\"execute\":\"stop\",}\n"),
 		CASE("{'execute':'stop'}\n"),
 		CASE("// {\"execute\":\"stop\"}\n"),
-		CASE("{\"execute\":\"st\nop\"}\n"),
 		CASE("\0\n"),
 		CASE("\0{\"execute\":\"quit\"}\n"),
 		CASE("{\"execute\":\0\"quit\"}\n"),
@@ -292,17 +288,9 @@ static void garbage_costs_one_line(void **state)
 
 			assert_int_equal(qmp_input(qmp, cases[i].text, cut), 0);
 			assert_int_equal(qmp_input(qmp, cases[i].text + cut, cases[i].len - cut), 0);
-			/* A line feed within a string ends the line too early: its rest is a second one. */
-			if (!strchr(cases[i].text, '\n') ||
-			    strchr(cases[i].text, '\n') == cases[i].text + cases[i].len - 1)
-				if (!is_one_error(qmp, "GenericError"))
-					fail_msg("case %zu cut at %zu", i, cut);
+			if (!is_one_error(qmp, "GenericError"))
+				fail_msg("case %zu cut at %zu", i, cut);
 			assert_false(qmp_quit_asked(qmp));
-			{
-				const char *bytes;
-
-				qmp_output_sent(qmp, qmp_output(qmp, &bytes));
-			}
 			say(qmp, "{\"execute\":\"stop\",\"id\":5}");
 			expect(qmp, "{\"return\":{},\"id\":5}\r\n");
 			qmp_destroy(qmp);
