@@ -19,3 +19,7 @@ tests_unit_test_dm_process_LDADD = $(CMOCKA_LIBS)
 tests_unit_test_dm_qmp_SOURCES = tests/unit/test-dm-qmp.c tests/unit/unit.h
 tests_unit_test_dm_qmp_LDADD = tools/libtools.a $(JSON_LIBS) $(CMOCKA_LIBS)
 endif
+
+# The same against the loopback host.
+dist_check_SCRIPTS += tests/loopback/dm.sh
+TESTS += tests/loopback/dm.sh
