@@ -41,7 +41,8 @@ static int memory_open(const char *params, unsigned flags, struct disk **disk_ou
 	memory->data = mmap(NULL, limits.size_bytes, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory->data == MAP_FAILED) {
-		ret = error_set(error, errno, "memory: cannot map %llu bytes (%s); ask for a smaller size",
+		ret = error_set(error, ENOMEM,
+				"memory: cannot map %llu bytes (%s); ask for a smaller size",
 				(unsigned long long)limits.size_bytes, strerror(errno));
 		free(memory);
 		return ret;

@@ -171,7 +171,7 @@ static int flush(void)
 
 static uint64_t number(const char *text)
 {
-	uint64_t value;
+	uint64_t value = 0;
 
 	if (!text || param_size(text, &value))
 		die("a number is missing");
