@@ -10,7 +10,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "backend/clock.h"
 #include "tests/unit/driver-harness.h"
@@ -183,7 +182,7 @@ static void delay_by_the_clock(void **state)
 	harness_close(&harness);
 }
 
-/* Each edge is a new one, through two layers and a file or memory below. */
+/* Each edge is a new one, through two layers below. */
 static void delay_makes_edges(const char *spec)
 {
 	harness_open(&harness, spec, DISK_OPEN_WRITABLE, DEPTH);
@@ -205,13 +204,6 @@ static void delay_edges_are_new(void **state)
 	(void)state;
 	delay_makes_edges("fault:delay-ms=10:memory:size=1M");
 	delay_makes_edges("fault:split=1:fault:delay-ms=10:memory:size=1M");
-	if (scratch_has_direct_io()) {
-		char spec[5000];
-
-		snprintf(spec, sizeof(spec), "fault:reorder=3:fault:delay-ms=10:file:%s",
-			 scratch_image(1, 1 << 20));
-		delay_makes_edges(spec);
-	}
 }
 
 int main(void)
