@@ -1,9 +1,9 @@
-#!/bin/sh
+#!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # vbdisk-dm against the loopback host's xenstore, seen through Debian's xenstore tools.
 # Owns: a loopback host and a device model in a scratch directory. Trusts: the test's environment.
 # Runs on: the test; waits, with limits. Must not know: QMP (tests/unit/test-dm-process talks that).
-set -eu
+set -euo pipefail
 
 host=${top_builddir:-.}/vbdisk-loopback
 dm=${top_builddir:-.}/vbdisk-dm
