@@ -47,8 +47,11 @@ int blkif_ring_pop(struct blkif_ring *ring, uint8_t slot[BLKIF_SLOT_BYTES_MAX])
 
 	if (req_prod == ring->req_cons)
 		return 0;
-	/* ring.h RING_REQUEST_PROD_OVERFLOW: a slot is free again only when its answer is written. */
-	if (req_prod - ring->rsp_prod_pvt > ring->nr_slots)
+	/* A slot is free for a request again only when its answer is written: there can be as many new ones
+	 * as slots less those fetched and not answered. Counted from our own consumer index, so that a
+	 * producer which steps back is caught, too (ring.h's RING_REQUEST_PROD_OVERFLOW, which counts
+	 * from the answers, would let slots that were fetched before be fetched again). */
+	if (req_prod - ring->req_cons > ring->nr_slots - (ring->req_cons - ring->rsp_prod_pvt))
 		return -EPROTO;
 	/* Word by word through volatile: each byte of the slot is read exactly once (XSA-155). Slots of all
 	 * layouts are whole, 4-byte aligned words. */

@@ -1,1 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# Unit tests of backend/ and xenstore/.
+
+unit_libs = backend/libbackend.a xenstore/libxenstore_side.a $(CMOCKA_LIBS)
+unit_wire = tests/unit/wire-x86_32.c tests/unit/wire-x86_64.c tests/unit/wire.h tests/unit/wire-impl.h
+
+EXTRA_DIST += tests/vectors/blkif-requests.txt tests/vectors/blkif-responses.txt
+
+unit_backend_tests = \
+	tests/unit/test-blkif-abi \
+	tests/unit/test-blkif-decode \
+	tests/unit/test-blkif-ring
+
+tests_unit_test_blkif_abi_SOURCES = tests/unit/test-blkif-abi.c tests/unit/unit.h $(unit_wire)
+tests_unit_test_blkif_abi_LDADD = $(unit_libs)
+tests_unit_test_blkif_decode_SOURCES = tests/unit/test-blkif-decode.c \
+	tests/unit/vectors.c tests/unit/vectors.h
+tests_unit_test_blkif_decode_LDADD = $(unit_libs)
+tests_unit_test_blkif_ring_SOURCES = tests/unit/test-blkif-ring.c $(unit_wire)
+tests_unit_test_blkif_ring_LDADD = $(unit_libs) -lpthread
+
+if HAVE_CMOCKA
+check_PROGRAMS += $(unit_backend_tests)
+TESTS += $(unit_backend_tests)
+endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * struct wire in terms of Xen's public headers; compiled once for each struct layout.
+ *
+ * Owns: the table WIRE_NAME, which the including file names. Trusts: the headers. Runs on: the test.
+ * Must not know: the backend.
+ */
+#include "tests/unit/wire.h"
+
+_Static_assert(sizeof(struct blkif_front_ring) <= sizeof(struct wire_ring), "room for a front ring");
+_Static_assert(sizeof(struct blkif_back_ring) <= sizeof(struct wire_ring), "room for a back ring");
+_Static_assert(BLKIF_MAX_SEGMENTS_PER_REQUEST == WIRE_MAX_SEGMENTS, "one limit");
+
+static blkif_front_ring_t *front(struct wire_ring *ring)
+{
+	return (blkif_front_ring_t *)ring->opaque;
+}
+
+static blkif_back_ring_t *back(struct wire_ring *ring)
+{
+	return (blkif_back_ring_t *)ring->opaque;
+}
+
+static unsigned nr_slots(void *shared, size_t bytes)
+{
+	blkif_sring_t *sring = shared;
+
+	return (unsigned)__RING_SIZE(sring, (long)bytes);
+}
+
+static void front_init(struct wire_ring *ring, void *shared, size_t bytes, uint32_t start)
+{
+	blkif_sring_t *sring = shared;
+
+	SHARED_RING_INIT(sring);
+	sring->req_prod = sring->rsp_prod = start;
+	sring->req_event = sring->rsp_event = start + 1;
+	FRONT_RING_ATTACH(front(ring), sring, start, (long)bytes);
+}
+
+static bool front_full(struct wire_ring *ring)
+{
+	return RING_FULL(front(ring));
+}
+
+static void front_put(struct wire_ring *ring, const struct wire_request *request)
+{
+	blkif_request_t *slot = RING_GET_REQUEST(front(ring), front(ring)->req_prod_pvt);
+
+	slot->operation = request->operation;
+	slot->nr_segments = request->nr_segments;
+	slot->handle = request->handle;
+	slot->id = request->id;
+	slot->sector_number = request->sector;
+	for (unsigned i = 0; i < request->nr_segments && i < WIRE_MAX_SEGMENTS; i++) {
+		slot->seg[i].gref = request->segments[i].gref;
+		slot->seg[i].first_sect = request->segments[i].first;
+		slot->seg[i].last_sect = request->segments[i].last;
+	}
+	front(ring)->req_prod_pvt++;
+}
+
+static bool front_push(struct wire_ring *ring)
+{
+	bool notify;
+
+	RING_PUSH_REQUESTS_AND_CHECK_NOTIFY(front(ring), notify);
+	return notify;
+}
+
+static bool front_get(struct wire_ring *ring, struct wire_response *response)
+{
+	const blkif_response_t *slot;
+
+	if (!XEN_RING_NR_UNCONSUMED_RESPONSES(front(ring)))
+		return false;
+	xen_rmb();
+	slot = RING_GET_RESPONSE(front(ring), front(ring)->rsp_cons);
+	response->id = slot->id;
+	response->operation = slot->operation;
+	response->status = slot->status;
+	front(ring)->rsp_cons++;
+	return true;
+}
+
+static bool front_final_check(struct wire_ring *ring)
+{
+	bool more;
+
+	RING_FINAL_CHECK_FOR_RESPONSES(front(ring), more);
+	return more;
+}
+
+static void back_init(struct wire_ring *ring, void *shared, size_t bytes, uint32_t start)
+{
+	blkif_sring_t *sring = shared;
+
+	BACK_RING_ATTACH(back(ring), sring, start, (long)bytes);
+}
+
+static bool back_overflow(struct wire_ring *ring)
+{
+	return RING_REQUEST_PROD_OVERFLOW(back(ring), back(ring)->sring->req_prod);
+}
+
+static bool back_get(struct wire_ring *ring)
+{
+	if (back(ring)->req_cons == back(ring)->sring->req_prod)
+		return false;
+	back(ring)->req_cons++;
+	return true;
+}
+
+static void back_put(struct wire_ring *ring, const struct wire_response *response)
+{
+	blkif_response_t *slot = RING_GET_RESPONSE(back(ring), back(ring)->rsp_prod_pvt);
+
+	slot->id = response->id;
+	slot->operation = response->operation;
+	slot->status = response->status;
+	back(ring)->rsp_prod_pvt++;
+}
+
+static bool back_push(struct wire_ring *ring)
+{
+	bool notify;
+
+	RING_PUSH_RESPONSES_AND_CHECK_NOTIFY(back(ring), notify);
+	return notify;
+}
+
+static bool back_final_check(struct wire_ring *ring)
+{
+	bool more;
+
+	RING_FINAL_CHECK_FOR_REQUESTS(back(ring), more);
+	return more;
+}
+
+#define SLOTS(order) __CONST_RING_SIZE(blkif, 4096u << (order))
+
+const struct wire WIRE_NAME = {
+	.bytes = {sizeof(blkif_request_t), sizeof(union blkif_sring_entry), sizeof(blkif_response_t),
+		  sizeof(struct blkif_request_segment)},
+	.request = {offsetof(blkif_request_t, operation), offsetof(blkif_request_t, nr_segments),
+		    offsetof(blkif_request_t, handle), offsetof(blkif_request_t, id),
+		    offsetof(blkif_request_t, sector_number), offsetof(blkif_request_t, seg)},
+	.segment = {offsetof(struct blkif_request_segment, gref),
+		    offsetof(struct blkif_request_segment, first_sect),
+		    offsetof(struct blkif_request_segment, last_sect)},
+	.response = {offsetof(blkif_response_t, id), offsetof(blkif_response_t, operation),
+		     offsetof(blkif_response_t, status)},
+	.header = {offsetof(blkif_sring_t, req_prod), offsetof(blkif_sring_t, req_event),
+		   offsetof(blkif_sring_t, rsp_prod), offsetof(blkif_sring_t, rsp_event),
+		   offsetof(blkif_sring_t, ring)},
+	.max_segments = BLKIF_MAX_SEGMENTS_PER_REQUEST,
+	.nr_slots_const = {SLOTS(0), SLOTS(1), SLOTS(2), SLOTS(3), SLOTS(4)},
+	.nr_slots = nr_slots,
+	.front_init = front_init,
+	.front_full = front_full,
+	.front_put = front_put,
+	.front_push = front_push,
+	.front_get = front_get,
+	.front_final_check = front_final_check,
+	.back_init = back_init,
+	.back_overflow = back_overflow,
+	.back_get = back_get,
+	.back_put = back_put,
+	.back_push = back_push,
+	.back_final_check = back_final_check,
+};
