@@ -42,14 +42,17 @@ kvm_boots_xen() {
 		-serial "file:$log" >"$log.err" 2>&1 &
 	pid=$!
 	tries=150
-	until grep -qsE 'dom0 kernel not specified|Panic on CPU|initrd' "$log" || [ $tries = 0 ]; do
-		kill -0 $pid 2>/dev/null || break
+	until grep -qs 'dom0 kernel not specified' "$log" || [ $tries = 0 ]; do
+		# QEMU writes to its error output when the kernel cannot emulate an instruction, and stays.
+		if [ -s "$log.err" ] || ! kill -0 $pid 2>/dev/null; then
+			break
+		fi
 		sleep 0.1
 		tries=$((tries - 1))
 	done
 	kill $pid 2>/dev/null || true
 	wait $pid 2>/dev/null || true
-	grep -qsE 'dom0 kernel not specified' "$log"
+	grep -qs 'dom0 kernel not specified' "$log"
 }
 
 qemu_start() { # JOBDIR
@@ -114,7 +117,8 @@ job_follow() { # JOBDIR STEP_LIMIT_SECONDS
 				return 0
 			fi
 		else
-			lines=$(wc -l <"$progress" 2>/dev/null || echo 0)
+			lines=0
+			[ ! -e "$progress" ] || lines=$(wc -l <"$progress")
 			if [ "$lines" -gt $seen ]; then
 				while read -r line; do
 					case $line in
