@@ -187,7 +187,7 @@ guest_run() { # NAME SECONDS COMMAND
 }
 
 guest_poweroff() { # NAME
-	guest_send "$1" "poweroff"
+	guest_send "$1" "/sbin/poweroff"
 	wait_for 60 guest_gone "$1"
 }
 
