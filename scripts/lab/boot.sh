@@ -87,6 +87,14 @@ run_cleanup() {
 	run_folder=
 }
 
+# A run that was killed outright could not remove its folder; the folder's name says whose it was.
+run_folders_sweep() {
+	local folder
+	for folder in "$cache_root"/run.*; do
+		[ ! -d "$folder" ] || kill -0 "${folder##*.}" 2>/dev/null || rm -rf "$folder"
+	done
+}
+
 # The boot, phase by phase: what the console says when it is over; how long it may take; what to say if it takes longer.
 # On a busy two-core machine without KVM each was seen to take up to a quarter of its limit.
 boot_patterns=('^.*(XEN)' 'LAB dom0 kernel up' 'LAB dom0 init' 'LAB xenstored up' 'LAB toolstack ready' 'LAB job folder mounted')
@@ -158,7 +166,9 @@ lab_run() { # JOBDIR STEP_LIMIT_SECONDS ACCEL
 	tool_need setpriv util-linux
 	rm -f "$job"/out/{status,progress,console.log,job.log,qemu.log}
 	mkdir -p "$job/out" "$cache_root"
-	run_folder=$(mktemp -d "$cache_root/run.XXXXXX")
+	run_folders_sweep
+	run_folder=$cache_root/run.$$
+	mkdir -p "$run_folder"
 	trap run_cleanup EXIT
 	trap 'say "interrupted"; exit 130' INT
 	trap 'say "terminated"; exit 143' TERM HUP

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2016,SC2034,SC2154
 # A guest makes a file system on a disk that vbdisk serves; its files are found again from dom0.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
@@ -19,8 +19,10 @@ check "the guest comes up with its disk" guest_says first '^=guest ready .*disks
 ready=$(date +%s.%N)
 id=$(guest_id first)
 pid=$(vbd_pid "$id" xvda)
+program=$(readlink "/proc/$pid/exe")
 check "one vbdisk process serves the disk" matches "$pid" '^[0-9]+$'
-check "no QEMU runs in dom0" equal "$(qemu_count)" 0
+qemus=$(qemu_count)
+check "no QEMU runs in dom0" equal "$qemus" 0
 check "the backend is connected" equal "$(vbd_state "$id" xvda)" 4
 
 step "guest: file system, files, remount, checksums"
@@ -43,8 +45,8 @@ umount "$DATA/mnt"
 {
 	xl info | awk -F' *: ' '/^xen_version/ { x = $2 } /^release/ { r = $2 } END { print "host:      Xen " x ", dom0 Linux " r }'
 	tr -d '\r' <"$(guest_log first)" | sed -n 's/^=guest up linux=\([^ ]*\).*/guest:     PV guest, Linux \1 with its own xen-blkfront/p' | head -n 1
-	awk -v a="$started" -v b="$created" -v c="$ready" 'BEGIN { printf "xl create: %.1f s; guest ready to use the disk %.1f s after the start\n", b - a, c - a }'
-	echo "served by: vbdisk, process $pid of dom0; no QEMU in dom0"
+	awk -v a="$started" -v b="$created" -v c="$ready" 'BEGIN { printf "times:     xl create %.1f s; guest ready to use the disk %.1f s after the start\n", b - a, c - a }'
+	echo "served by: process ${pid:-(none)} of dom0 (${program:-no vbdisk}); QEMU processes in dom0: $qemus"
 	echo "in guest:  ${guest_sums/sums/checksums of}"
 	echo "in dom0:   ${dom0_sums/sums/checksums of} (loop mount of the image, after the guest was gone)"
 } >"$report"

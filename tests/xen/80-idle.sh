@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2016,SC2034,SC2154
 # What an idle connected VBD costs: memory, descriptors, wake-ups; beside it, one idle xenpv QEMU.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
@@ -49,11 +49,10 @@ mkdir -p "$OUT/$TEST"
 		"vbdiskd" "$daemon_pss" "$daemon_private" "$daemon_fds" "$daemon_threads" "$daemon_woken" \
 		"vbdisk-dm" "$dm_pss" "$dm_private" "$dm_fds" "$dm_threads" "-"
 } >"$report"
-# vbdiskd would serve the disk first; the QEMU of a guest without a qdisk is just as idle, and starts the same way.
+# QEMU serves the disk only when nobody is faster.
+check "vbdiskd ends" backend_stop
 DEVICE_MODEL=''
-guest_config heavy ""
-echo 'vfb = [ "vnc=0" ]' >>/run/heavy.cfg
-if guest_boot heavy; then
+if guest_create heavy "$(disk "$DATA/a.img" xvda)" && guest_run heavy 60 "disk_verify /dev/xvda 8 idle"; then
 	sleep 3
 	pid=$(pgrep -o -f 'qemu-system-[^ ]* .*-xen-domid')
 	read -r pss private fds threads < <(footprint "$pid")
@@ -63,4 +62,5 @@ if guest_boot heavy; then
 else
 	fail "an idle xenpv QEMU for comparison" "its guest did not come up: $(tail -n 3 /var/log/xen/qemu-dm-heavy.log)"
 fi
+check "vbdiskd starts again" backend_start
 sed 's/^/# /' "$report" >>"$TAP"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # What the tests in dom0 share: reporting, guests, images, looking at vbdisk, and the audit after each test.
 #
 # Owns: the TAP file, guests' configurations, /data/TEST. Trusts: xl and xenstore. Runs on: dom0.
@@ -165,25 +165,25 @@ guest_gone() { # NAME
 guest_send() { # NAME COMMAND: start a command in the guest; sets command_number
 	local tty
 	command_number=$(($(cat /run/command-number 2>/dev/null || echo 0) + 1))
-	echo $command_number >/run/command-number
+	echo "$command_number" >/run/command-number
+	wc -l <"$(guest_log "$1")" >"/run/command-$command_number.from"
 	tty=$(xenstore-read "/local/domain/$(guest_id "$1")/console/tty")
-	printf '%s %s\n' $command_number "$2" >"$tty"
+	printf '%s %s\n' "$command_number" "$2" >"$tty"
 }
 
 guest_result() { # NAME NUMBER SECONDS: wait for a started command, print its output, return its status
 	local log from
 	log=$(guest_log "$1")
 	guest_says "$1" "^=$2 [0-9]+$" "$3" || return 124
-	from=$((${guest_shown:-0} + 1))
-	tr -d '\r' <"$log" | tail -n +$from | sed "/^=$2 /,\$d" | grep -v '^=' || true
+	from=$(($(cat "/run/command-$2.from") + 1))
+	tr -d '\r' <"$log" | tail -n "+$from" | sed "/^=$2 /,\$d" | grep -v '^=' || true
 	return "$(tr -d '\r' <"$log" | sed -n "s/^=$2 //p" | head -n 1)"
 }
 
 guest_run() { # NAME SECONDS COMMAND
-	local guest_shown command_number
-	guest_shown=$(wc -l <"$(guest_log "$1")")
+	local command_number
 	guest_send "$1" "$3"
-	guest_result "$1" $command_number "$2"
+	guest_result "$1" "$command_number" "$2"
 }
 
 guest_poweroff() { # NAME
@@ -210,6 +210,11 @@ backend_start() {
 
 vbdiskd_pid() {
 	cat /run/vbdiskd.test.pid 2>/dev/null
+}
+
+backend_stop() {
+	kill -TERM "$(vbdiskd_pid)"
+	wait_for 10 not vbdiskd_alive
 }
 
 vbdiskd_alive() {
@@ -283,7 +288,7 @@ grants_mapped() { # grants of dom0 and of guests that somebody has mapped
 	xl dmesg -c >/dev/null
 	xl debug-keys g
 	sleep 0.3
-	xl dmesg | tee "/run/grants" | grep -cE '^\(XEN\) +\[ *0x[0-9a-f]+\] +[0-9]+ 0x[0-9a-f]+ 0x0*[1-9a-f]' || true
+	xl dmesg | tee "/run/grants" | grep -cE '^\(XEN\) +\[0x[0-9a-f]+\] +[0-9]+ 0x' || true
 }
 
 leftover_nodes() {
@@ -320,6 +325,8 @@ audit_once() { # prints what is left, nothing when clean
 	[ "$(qemu_count)" = 0 ] || echo "QEMU left: $(pgrep -f 'qemu-system-[^ ]* .*-xen-domid')"
 	found=$(leftover_nodes)
 	[ -z "$found" ] || printf 'node left: %s\n' "$found"
+	found=$(find /run/vbdisk -mindepth 1 ! -name 'vbdiskd*' 2>/dev/null)
+	[ -z "$found" ] || echo "run files left: $found"
 	vbdiskd_alive || echo "vbdiskd is not running"
 	found=$(vbdiskd_fds)
 	[ "$found" = "$base_fds" ] || echo "vbdiskd has $found descriptors, had $base_fds"
