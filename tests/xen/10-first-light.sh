@@ -3,7 +3,7 @@
 # A guest makes a file system on a disk that vbdisk serves; its files are found again from dom0.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 240
+# limit_s: 480
 
 image=$DATA/first.img
 report=$OUT/$TEST/report

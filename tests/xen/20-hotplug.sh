@@ -3,7 +3,7 @@
 # A second disk comes and goes while the guest runs, several times at one place.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 300
+# limit_s: 600
 
 image_make "$DATA/a.img" 32
 image_make "$DATA/b.img" 32

@@ -3,7 +3,7 @@
 # xl block-attach 0: dom0's own blkfront on a disk that vbdisk serves.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 180
+# limit_s: 360
 
 image=$DATA/own.img
 image_make "$image" 32

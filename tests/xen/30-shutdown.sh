@@ -3,7 +3,7 @@
 # xl shutdown -w of a guest whose disk is in use.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 180
+# limit_s: 360
 
 image_make "$DATA/a.img" 64
 step "xl create"

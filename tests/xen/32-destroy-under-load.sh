@@ -3,7 +3,7 @@
 # xl destroy in the middle of heavy writes, several times.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 240
+# limit_s: 480
 
 image_make "$DATA/a.img" 64
 for round in 1 2; do

@@ -3,7 +3,7 @@
 # xl reboot: the toolstack destroys and creates the guest; both generations of its disk are served.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 240
+# limit_s: 480
 
 image_make "$DATA/a.img" 64
 step "xl create"

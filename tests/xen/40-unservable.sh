@@ -3,7 +3,7 @@
 # Disks that cannot be served: the log and xenstore say why, and the guest boots without them.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 300
+# limit_s: 600
 
 image_make "$DATA/good.img" 32
 image_make "$DATA/locked.img" 32

@@ -3,7 +3,7 @@
 # access=ro: the guest reads, cannot write, and vbdisk holds the image read-only.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 180
+# limit_s: 360
 
 image=$DATA/ro.img
 image_make "$image" 32

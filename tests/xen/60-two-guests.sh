@@ -3,7 +3,7 @@
 # Two guests with two disks each, all busy at once; then one VBD's process is killed.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 360
+# limit_s: 720
 
 for image in a1 a2 b1 b2; do
 	image_make "$DATA/$image.img" 64

@@ -3,7 +3,7 @@
 # The guest's root file system lives on our disk: it boots from it to a login prompt, twice.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 240
+# limit_s: 480
 
 image=$DATA/root.img
 cp /guest/root.img "$image"

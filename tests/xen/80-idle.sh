@@ -3,7 +3,7 @@
 # What an idle connected VBD costs: memory, descriptors, wake-ups; beside it, one idle xenpv QEMU.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 300
+# limit_s: 600
 
 report=$OUT/$TEST/report
 image_make "$DATA/a.img" 64

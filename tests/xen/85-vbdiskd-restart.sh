@@ -3,7 +3,7 @@
 # vbdiskd is killed and started again while a guest works on its disk.
 #
 # Owns: its guests and images. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 240
+# limit_s: 480
 
 image_make "$DATA/a.img" 64
 image_make "$DATA/b.img" 32

@@ -3,7 +3,7 @@
 # backendtype=tap (kind vbd3, Xen 4.19 and later): no device model at all, libxl waits for vbdisk.
 #
 # Owns: its guest, images and hotplug script. Trusts: lib.sh. Runs on: dom0, by dom0-one.sh. Must not know: other tests.
-# limit_s: 240
+# limit_s: 480
 
 if [ "$LAB_RELEASE" -lt 13 ]; then
 	skip "backendtype=tap" "Xen 4.17 of Debian 12 does not know it; runs with --release 13"

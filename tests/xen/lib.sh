@@ -225,9 +225,14 @@ vbdiskd_fds() {
 	find "/proc/$(vbdiskd_pid)/fd" -mindepth 1 2>/dev/null | wc -l
 }
 
-vbd_number() { # VDEV: xvda -> 51712
-	local letter=${1#xvd}
-	echo $(((202 << 8) + ($(printf '%d' "'$letter") - 97) * 16))
+vbd_number() { # VDEV: xvda -> 51712; beyond xvdp Xen numbers disks in another way
+	local index
+	index=$(($(printf '%d' "'${1#xvd}") - 97))
+	if [ $index -lt 16 ]; then
+		echo $(((202 << 8) + index * 16))
+	else
+		echo $(((1 << 28) + (index << 8)))
+	fi
 }
 
 vbd_path() { # DOMID VDEV [KIND]
@@ -246,7 +251,8 @@ vbd_state_is() { # STATE DOMID VDEV [KIND]
 
 # The process that serves a VBD is the vbdisk which names its backend path in its arguments.
 vbd_pid() { # DOMID VDEV [KIND]
-	local pid path="backend/${3:-qdisk}/$1/$(vbd_number "$2")"
+	local pid path
+	path=backend/${3:-qdisk}/$1/$(vbd_number "$2")
 	for pid in $(pgrep -x vbdisk); do
 		if tr '\0' '\n' <"/proc/$pid/cmdline" 2>/dev/null | grep -qE "(^|/)$path\$"; then
 			echo "$pid"
@@ -343,7 +349,9 @@ audit() {
 	step "audit"
 	while :; do
 		left=$(audit_once)
-		[ -n "$left" ] && [ $SECONDS -lt $until ] || break
+		if [ -z "$left" ] || [ $SECONDS -ge $until ]; then
+			break
+		fi
 		sleep 0.5
 	done
 	if [ -n "$left" ]; then
