@@ -1,0 +1,10 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Runs one test file in dom0, in a process of its own so that a time limit can end it.
+#
+# Owns: nothing. Trusts: the test. Runs on: dom0. Must not know: the other tests.
+. /job/tests/lib.sh
+mkdir -p "$DATA"
+set -x
+# shellcheck disable=SC1090
+. "$1"
