@@ -209,6 +209,13 @@ static void fault_close(struct disk *disk)
 	free(fault);
 }
 
+static int fault_sync(struct disk *disk)
+{
+	struct fault_disk *fault = container_of(disk, struct fault_disk, disk);
+
+	return fault->lower->driver->sync(fault->lower);
+}
+
 /* ---- The queue --------------------------------------------------------------------------------- */
 
 /* The inner registrations are edge-triggered, and reap() empties the instance before it looks: so the
@@ -501,6 +508,7 @@ const struct driver fault_driver = {
 		"                            flight, then given latest first\n",
 	.open = fault_open,
 	.close = fault_close,
+	.sync = fault_sync,
 	.queue_create = fault_queue_create,
 	.queue_destroy = fault_queue_destroy,
 	.submit = fault_submit,

@@ -255,6 +255,13 @@ static void file_close(struct disk *disk)
 	free(file);
 }
 
+static int file_sync(struct disk *disk)
+{
+	struct file_disk *file = container_of(disk, struct file_disk, disk);
+
+	return file->disk.limits.can_write && fdatasync(file->fd) ? -errno : 0;
+}
+
 static int file_queue_create(struct disk *disk, unsigned depth, struct disk_queue **queue_out,
 			     struct error *error)
 {
@@ -269,6 +276,7 @@ const struct driver file_driver = {
 	.params_help = "PATH  from the root; a name without a slash is one in /dev\n",
 	.open = file_open,
 	.close = file_close,
+	.sync = file_sync,
 	.queue_create = file_queue_create,
 	.queue_destroy = aio_queue_destroy,
 	.submit = aio_queue_submit,

@@ -13,6 +13,9 @@
 
 #include "driver.h"
 
+/* There is no storage to bring anything to. Returns 0. */
+int inline_disk_sync(struct disk *disk);
+
 /* The driver's operations of the same names; depth does not matter. */
 int inline_queue_create(struct disk *disk, unsigned depth, struct disk_queue **queue_out,
 			struct error *error);

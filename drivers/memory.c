@@ -84,6 +84,7 @@ const struct driver memory_driver = {
 	.params_help = PARAMS_LIMITS_HELP,
 	.open = memory_open,
 	.close = memory_close,
+	.sync = inline_disk_sync,
 	.queue_create = inline_queue_create,
 	.queue_destroy = inline_queue_destroy,
 	.submit = memory_submit,

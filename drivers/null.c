@@ -54,6 +54,7 @@ const struct driver null_driver = {
 	.params_help = PARAMS_LIMITS_HELP,
 	.open = null_open,
 	.close = null_close,
+	.sync = inline_disk_sync,
 	.queue_create = inline_queue_create,
 	.queue_destroy = inline_queue_destroy,
 	.submit = null_submit,
