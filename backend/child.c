@@ -70,6 +70,9 @@ static int spawn(pid_t *pid_out, char *const *argv)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attributes);
 	err = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	/* Whatever our own parent left open is nothing to a guest's disk. */
+	if (!err)
+		err = posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
 	if (!err)
 		err = posix_spawnattr_setsigmask(&attributes, &none);
 	if (!err)

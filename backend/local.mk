@@ -23,3 +23,15 @@ backend_libbackend_a_SOURCES = \
 	backend/vbd.c backend/vbd.h \
 	backend/xen-domains.c \
 	backend/xen-hypervisor.c
+
+sbin_PROGRAMS += vbdisk vbdiskd
+vbdisk_CPPFLAGS = $(AM_CPPFLAGS) -DRUNSTATEDIR='"$(runstatedir)"'
+vbdisk_SOURCES = backend/vbdisk.c
+vbdisk_LDADD = backend/libbackend.a drivers/libdrivers.a xenstore/libxenstore_side.a \
+	loopback/libloopback.a backend/libbackend.a \
+	$(XENSTORE_LIBS) $(XENGNTTAB_LIBS) $(XENEVTCHN_LIBS) $(AIO_LIBS)
+
+vbdiskd_CPPFLAGS = $(AM_CPPFLAGS) -DRUNSTATEDIR='"$(runstatedir)"' -DSBINDIR='"$(sbindir)"'
+vbdiskd_SOURCES = backend/vbdiskd.c
+vbdiskd_LDADD = backend/libbackend.a xenstore/libxenstore_side.a loopback/libloopback.a \
+	backend/libbackend.a $(XENSTORE_LIBS) $(XENCTRL_LIBS) $(SYSTEMD_LIBS)
