@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# 500 rounds of connect, I/O, disconnect on one process: nothing grows.
+#
+# Owns: nothing. Trusts: lib.sh. Runs on: the loopback host. Must not know: the code.
+# shellcheck source=tests/loopback/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+host_start
+daemon_start
+loopback domain-create 1
+disk=$(image disk.img 4M)
+loopback attach 1 xvda "aio:$disk"
+loopback wait 1 xvda --backend-state 2
+pid=$(vbd_pid 1 51712)
+
+fds() { find "/proc/$pid/fd" -mindepth 1 | wc -l; }
+mappings() { wc -l <"/proc/$pid/maps"; }
+private_kb() { awk '/^Private_(Clean|Dirty):/ { n += $2 } END { print n }' "/proc/$pid/smaps_rollup"; }
+aio_nr() { cat /proc/sys/fs/aio-nr; }
+
+check "a first 20 rounds warm it up" front --domid 1 --vdev xvda --reconnect 20 --job mixed --size 1M --count 8
+eventually be_state_is 1 51712 6
+fds_before=$(fds) mappings_before=$(mappings) memory_before=$(private_kb) aio_before=$(aio_nr)
+check "500 rounds" front --domid 1 --vdev xvda --reconnect 500 --job mixed --size 1M --count 8 --timeout 300
+eventually be_state_is 1 51712 6
+check_is "the same process" "$pid" "$(vbd_pid 1 51712)"
+check_is "as many descriptors as before" "$fds_before" "$(fds)"
+check_is "as many mappings as before" "$mappings_before" "$(mappings)"
+check_is "as many AIO slots as before" "$aio_before" "$(aio_nr)"
+growth=$(($(private_kb) - memory_before))
+check "private memory has grown by less than 128 KiB ($growth)" test $growth -lt 128
+check "at most 16 descriptors ($(fds))" test "$(fds)" -le 16
+check "detach" loopback detach 1 xvda
+check_audit "at the end"
+done_testing
