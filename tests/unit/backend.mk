@@ -12,7 +12,9 @@ unit_backend_tests = \
 	tests/unit/test-blkif-decode \
 	tests/unit/test-blkif-ring \
 	tests/unit/test-dataplane \
-	tests/unit/test-request-validate
+	tests/unit/test-queue \
+	tests/unit/test-request-validate \
+	tests/unit/test-transport-blkif
 
 tests_unit_test_blkif_abi_SOURCES = tests/unit/test-blkif-abi.c tests/unit/unit.h $(unit_wire)
 tests_unit_test_blkif_abi_LDADD = $(unit_libs)
@@ -25,6 +27,11 @@ tests_unit_test_dataplane_SOURCES = tests/unit/test-dataplane.c $(unit_mock_path
 tests_unit_test_dataplane_LDADD = $(unit_libs)
 tests_unit_test_request_validate_SOURCES = tests/unit/test-request-validate.c
 tests_unit_test_request_validate_LDADD = $(unit_libs)
+tests_unit_test_queue_SOURCES = tests/unit/test-queue.c $(unit_mock_path)
+tests_unit_test_queue_LDADD = $(unit_libs)
+tests_unit_test_transport_blkif_SOURCES = tests/unit/test-transport-blkif.c \
+	tests/unit/fake-xen.c tests/unit/fake-xen.h $(unit_wire)
+tests_unit_test_transport_blkif_LDADD = $(unit_libs)
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_backend_tests)
