@@ -12,6 +12,8 @@ unit_backend_tests = \
 	tests/unit/test-blkif-decode \
 	tests/unit/test-blkif-ring \
 	tests/unit/test-dataplane \
+	tests/unit/test-event-loop \
+	tests/unit/test-log-limit \
 	tests/unit/test-queue \
 	tests/unit/test-request-validate \
 	tests/unit/test-transport-blkif
@@ -27,6 +29,10 @@ tests_unit_test_dataplane_SOURCES = tests/unit/test-dataplane.c $(unit_mock_path
 tests_unit_test_dataplane_LDADD = $(unit_libs)
 tests_unit_test_request_validate_SOURCES = tests/unit/test-request-validate.c
 tests_unit_test_request_validate_LDADD = $(unit_libs)
+tests_unit_test_event_loop_SOURCES = tests/unit/test-event-loop.c
+tests_unit_test_event_loop_LDADD = $(unit_libs)
+tests_unit_test_log_limit_SOURCES = tests/unit/test-log-limit.c
+tests_unit_test_log_limit_LDADD = $(unit_libs)
 tests_unit_test_queue_SOURCES = tests/unit/test-queue.c $(unit_mock_path)
 tests_unit_test_queue_LDADD = $(unit_libs)
 tests_unit_test_transport_blkif_SOURCES = tests/unit/test-transport-blkif.c \
