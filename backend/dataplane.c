@@ -49,15 +49,41 @@ void dataplane_init(struct dataplane *dataplane, struct transport *transport,
 			  disk_queue->disk->request_size, transport->ops->request_size);
 }
 
+/* ---- Flushes that fail -------------------------------------------------------------------------- */
+
+/* On a wire where flush_error_is_deadly a failed flush is the end of all writing: no later write or flush
+ * may succeed, or the guest would believe that what it wrote before is safe. */
+
+/* An empty flush, whose error the guest must not see (transport.h): it is never answered. */
+static void flush_hold(struct dataplane *dataplane, struct request *request)
+{
+	request->state = REQUEST_DONE;
+	TAILQ_INSERT_TAIL(&dataplane->held, request, link);
+}
+
+/* The driver has finished a flush, be it alone or the one before a write. */
+static void flush_judge(struct dataplane *dataplane, struct request *request)
+{
+	if (!dataplane->transport->ops->flush_error_is_deadly)
+		return;
+	if (dataplane->flush_failed) {
+		/* The kernel tells of lost writes once; that this one found nothing proves nothing. */
+		if (!request->status)
+			request->status = -EIO;
+	} else if (request->status) {
+		dataplane->flush_failed = true;
+		dataplane->trouble(dataplane, DATAPLANE_FLUSH_FAILED, request->status);
+	}
+}
+
 /* ---- Towards the driver ------------------------------------------------------------------------ */
 
-/* The gate. After a failed flush, no write may succeed: it would let the guest believe that its disk
- * is still good. */
+/* The gate. */
 static int request_admit(const struct dataplane *dataplane, const struct request *request)
 {
 	if (request->status)
 		return request->status;
-	if (dataplane->flush_failed && request->op != REQUEST_READ)
+	if (dataplane->flush_failed && request->op == REQUEST_WRITE)
 		return -EIO;
 	return request_validate(request, &dataplane->disk_queue->disk->limits);
 }
@@ -91,6 +117,10 @@ static unsigned batch_pop(struct dataplane *dataplane, struct request_list *batc
 			break;
 		}
 		nr_popped++;
+		if (!request->status && request->op == REQUEST_FLUSH && dataplane->flush_failed) {
+			flush_hold(dataplane, request);
+			continue;
+		}
 		request->status = request_admit(dataplane, request);
 		if (request->status) {
 			dataplane->stats.nr_refused++;
@@ -166,16 +196,6 @@ static void request_count(struct dataplane *dataplane, const struct request *req
 		stats->nr_failed++;
 }
 
-/* An empty flush failed, and an answer would do harm (transport.h, flush_error_is_deadly). */
-static void flush_hold(struct dataplane *dataplane, struct request *request)
-{
-	TAILQ_INSERT_TAIL(&dataplane->held, request, link);
-	if (dataplane->flush_failed)
-		return;
-	dataplane->flush_failed = true;
-	dataplane->trouble(dataplane, DATAPLANE_FLUSH_FAILED, request->status);
-}
-
 /* The driver is through with @request: on to its second half, or to the answers. Returns true if it
  * was submitted again. */
 static bool request_finish(struct dataplane *dataplane, struct request *request,
@@ -187,6 +207,8 @@ static bool request_finish(struct dataplane *dataplane, struct request *request,
 	 * is an error like any other, or the guest would switch the feature off for good. */
 	if (request->status == -EOPNOTSUPP)
 		request->status = -EIO;
+	if (request->op == REQUEST_FLUSH)
+		flush_judge(dataplane, request);
 	if (request->flags & REQUEST_PREFLUSH) {
 		request->flags &= ~REQUEST_PREFLUSH;
 		request->op = REQUEST_WRITE;
@@ -195,7 +217,8 @@ static bool request_finish(struct dataplane *dataplane, struct request *request,
 			return true;
 		}
 	}
-	request_count(dataplane, request);
+	if (!dataplane->abandoned)
+		request_count(dataplane, request);
 	request->state = REQUEST_DONE;
 	if (request->op == REQUEST_FLUSH && request->status &&
 	    dataplane->transport->ops->flush_error_is_deadly)

@@ -20,9 +20,9 @@
 
 enum dataplane_trouble {
 	DATAPLANE_RING_BROKEN, /* the guest broke the ring: nothing is fetched from it any more */
-	DATAPLANE_FLUSH_FAILED, /* a flush failed on a wire where flush_error_is_deadly: that flush is
-				 * never answered, and every later write is refused, so that the guest
-				 * cannot take lost data for safe data */
+	DATAPLANE_FLUSH_FAILED, /* a flush failed on a wire where flush_error_is_deadly: it and every
+				 * later one is never answered, and every later write is refused, so that
+				 * the guest cannot take lost data for safe data */
 };
 
 /* Plain counters, written by the queue's thread. */

@@ -29,7 +29,7 @@ struct loop {
 	int epoll_fd;
 	bool stopped;
 	struct watch_list watches;
-	struct timer_list timers;
+	struct timer_list timers; /* by due time; of one moment: in the order of their arming */
 
 	/* Events fetched in this step and not yet delivered; loop_unwatch() strikes entries out, so that
 	 * a handler may remove (and free) a watch whose event is still in hand. */
@@ -103,10 +103,20 @@ void loop_unwatch(struct loop *loop, struct loop_watch *watch)
 
 void loop_timer_start(struct loop *loop, struct loop_timer *timer, uint64_t delay_ns)
 {
+	struct loop_timer *before = NULL, *other;
+
 	loop_timer_stop(timer);
 	timer->due_ns = clock_now_ns() + delay_ns;
 	timer->active = true;
-	LIST_INSERT_HEAD(&loop->timers, timer, link);
+	LIST_FOREACH(other, &loop->timers, link) {
+		if (other->due_ns > timer->due_ns)
+			break;
+		before = other;
+	}
+	if (before)
+		LIST_INSERT_AFTER(before, timer, link);
+	else
+		LIST_INSERT_HEAD(&loop->timers, timer, link);
 }
 
 void loop_timer_stop(struct loop_timer *timer)
@@ -117,20 +127,10 @@ void loop_timer_stop(struct loop_timer *timer)
 	timer->active = false;
 }
 
-static struct loop_timer *timer_earliest(struct loop *loop)
-{
-	struct loop_timer *timer, *earliest = NULL;
-
-	LIST_FOREACH(timer, &loop->timers, link)
-		if (!earliest || timer->due_ns < earliest->due_ns)
-			earliest = timer;
-	return earliest;
-}
-
 /* The time to wait until the next timer, rounded up so that we never wake just before it. */
 static int timeout_limit(struct loop *loop, int timeout_ms)
 {
-	struct loop_timer *earliest = timer_earliest(loop);
+	struct loop_timer *earliest = LIST_FIRST(&loop->timers);
 	uint64_t now_ns, wait_ms;
 
 	if (!earliest)
@@ -146,13 +146,19 @@ static int timeout_limit(struct loop *loop, int timeout_ms)
 
 static int timers_run(struct loop *loop)
 {
-	/* Only what was due when we began: a handler that re-arms itself with 0 must not starve the rest. */
 	uint64_t now_ns = clock_now_ns();
 	struct loop_timer *timer;
+	unsigned nr_due = 0;
 	int nr_called = 0;
-	unsigned budget = 64;
 
-	while (budget-- && (timer = timer_earliest(loop)) && timer->due_ns <= now_ns) {
+	/* Only as many as are due when we begin: a handler that re-arms its timer with 0 must not starve the
+	 * rest. Handlers may stop timers, so the list is looked at anew for each. */
+	LIST_FOREACH(timer, &loop->timers, link) {
+		if (timer->due_ns > now_ns)
+			break;
+		nr_due++;
+	}
+	while (nr_due-- && (timer = LIST_FIRST(&loop->timers)) && timer->due_ns <= now_ns) {
 		loop_timer_stop(timer);
 		timer->expired(timer);
 		nr_called++;
@@ -183,14 +189,12 @@ int loop_step(struct loop *loop, int timeout_ms)
 
 int loop_run(struct loop *loop)
 {
-	loop->stopped = false;
-	while (!loop->stopped) {
-		int nr = loop_step(loop, -1);
+	int nr = 0;
 
-		if (nr < 0)
-			return nr;
-	}
-	return 0;
+	while (!loop->stopped && nr >= 0)
+		nr = loop_step(loop, -1);
+	loop->stopped = false;
+	return nr < 0 ? nr : 0;
 }
 
 void loop_stop(struct loop *loop)

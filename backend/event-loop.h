@@ -51,7 +51,8 @@ void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 /* Change what is watched for. 0 or -errno. */
 int loop_rewatch(struct loop *loop, struct loop_watch *watch, uint32_t events);
 
-/* (Re)arm @timer to expire @delay_ns from now by clock_now_ns(). */
+/* (Re)arm @timer to expire @delay_ns from now by clock_now_ns(). Timers of one moment expire in the order
+ * in which they were armed. */
 void loop_timer_start(struct loop *loop, struct loop_timer *timer, uint64_t delay_ns);
 void loop_timer_stop(struct loop_timer *timer);
 
@@ -59,7 +60,7 @@ void loop_timer_stop(struct loop_timer *timer);
  * is ready. Returns how many were called, or -errno. */
 int loop_step(struct loop *loop, int timeout_ms);
 
-/* Step until loop_stop(). 0 or -errno. */
+/* Step until loop_stop(); not at all if it was called since the last run. 0 or -errno. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 

@@ -55,19 +55,19 @@ static void queue_run(struct queue *queue)
 static void queue_again(struct loop_timer *timer)
 {
 	struct queue *queue = container_of(timer, struct queue, again);
+	bool idle = dataplane_idle(&queue->dataplane);
 
-	if (!idle_is_awaited(queue)) {
-		queue_run(queue);
-		return;
-	}
-	if (queue->quiescing) {
+	if (idle && queue->quiescing) {
 		queue->quiescing = false;
 		queue->events.quiet(queue->events.arg);
 	}
-	if (queue->draining) {
+	if (idle && queue->draining) {
 		queue->draining = false;
 		queue->events.drained(queue->events.arg); /* may free the queue */
+		return;
 	}
+	/* Also after quiet(): a pass may be due, and no event will come for what it would find. */
+	queue_run(queue);
 }
 
 static void transport_ready(struct loop_watch *watch, uint32_t events)

@@ -3,13 +3,20 @@
 
 unit_libs = backend/libbackend.a xenstore/libxenstore_side.a $(CMOCKA_LIBS)
 unit_wire = tests/unit/wire-x86_32.c tests/unit/wire-x86_64.c tests/unit/wire.h tests/unit/wire-impl.h
+unit_mock_path = tests/unit/mock-path.c tests/unit/mock-path.h
 
 EXTRA_DIST += tests/vectors/blkif-requests.txt tests/vectors/blkif-responses.txt
 
 unit_backend_tests = \
 	tests/unit/test-blkif-abi \
 	tests/unit/test-blkif-decode \
-	tests/unit/test-blkif-ring
+	tests/unit/test-blkif-ring \
+	tests/unit/test-dataplane \
+	tests/unit/test-event-loop \
+	tests/unit/test-log-limit \
+	tests/unit/test-queue \
+	tests/unit/test-request-validate \
+	tests/unit/test-transport-blkif
 
 tests_unit_test_blkif_abi_SOURCES = tests/unit/test-blkif-abi.c tests/unit/unit.h $(unit_wire)
 tests_unit_test_blkif_abi_LDADD = $(unit_libs)
@@ -18,6 +25,19 @@ tests_unit_test_blkif_decode_SOURCES = tests/unit/test-blkif-decode.c \
 tests_unit_test_blkif_decode_LDADD = $(unit_libs)
 tests_unit_test_blkif_ring_SOURCES = tests/unit/test-blkif-ring.c $(unit_wire)
 tests_unit_test_blkif_ring_LDADD = $(unit_libs) -lpthread
+tests_unit_test_dataplane_SOURCES = tests/unit/test-dataplane.c $(unit_mock_path)
+tests_unit_test_dataplane_LDADD = $(unit_libs)
+tests_unit_test_request_validate_SOURCES = tests/unit/test-request-validate.c
+tests_unit_test_request_validate_LDADD = $(unit_libs)
+tests_unit_test_event_loop_SOURCES = tests/unit/test-event-loop.c
+tests_unit_test_event_loop_LDADD = $(unit_libs)
+tests_unit_test_log_limit_SOURCES = tests/unit/test-log-limit.c
+tests_unit_test_log_limit_LDADD = $(unit_libs)
+tests_unit_test_queue_SOURCES = tests/unit/test-queue.c $(unit_mock_path)
+tests_unit_test_queue_LDADD = $(unit_libs)
+tests_unit_test_transport_blkif_SOURCES = tests/unit/test-transport-blkif.c \
+	tests/unit/fake-xen.c tests/unit/fake-xen.h $(unit_wire)
+tests_unit_test_transport_blkif_LDADD = $(unit_libs)
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_backend_tests)
