@@ -253,30 +253,32 @@ static int device_reset(struct front *front, struct error *error)
 	return err;
 }
 
-static int key_remove(struct store *store, const char *dir, const char *key)
+static bool key_is_rings(const char *key)
 {
-	char path[FRONT_PATH_MAX + 32];
-	int err;
+	static const char *const keys[] = {"ring-page-order", "num-ring-pages", "protocol"};
 
-	snprintf(path, sizeof(path), "%s/%s", dir, key);
-	err = store_remove(store, path);
-	return err == -ENOENT ? 0 : err;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strcmp(key, keys[i]))
+			return true;
+	return !strncmp(key, "ring-ref", strlen("ring-ref"));
 }
 
 /* What another connection with other options wrote must not be read with ours. */
 static int keys_remove(struct store *store, const char *dir)
 {
-	static const char *const keys[] = {"ring-ref", "ring-page-order", "num-ring-pages",
-					   "event-channel", "protocol"};
-	char key[24];
-	int err = 0;
+	char path[FRONT_PATH_MAX + 64], **names;
+	unsigned nr;
+	int err = store_list(store, dir, &names, &nr);
 
-	for (size_t i = 0; !err && i < sizeof(keys) / sizeof(keys[0]); i++)
-		err = key_remove(store, dir, keys[i]);
-	for (unsigned i = 0; !err && i < FRONT_RING_PAGES_MAX; i++) {
-		snprintf(key, sizeof(key), "ring-ref%u", i);
-		err = key_remove(store, dir, key);
+	if (err)
+		return err;
+	for (unsigned i = 0; !err && i < nr; i++) {
+		if (!key_is_rings(names[i]))
+			continue;
+		snprintf(path, sizeof(path), "%s/%.48s", dir, names[i]);
+		err = store_remove(store, path);
 	}
+	free(names);
 	return err;
 }
 

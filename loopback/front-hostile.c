@@ -48,11 +48,14 @@ struct hostile {
 	uint64_t id_state;
 };
 
+#define ROW_CONNECTS_ITSELF (1u << 0) /* called without a connection */
+#define ROW_STOPS_RING (1u << 1)      /* good I/O only after a new connection */
+#define ROW_IN_GRANTS (1u << 2)       /* of the group "grants" */
+
 struct row {
 	const char *name, *what;
 	void (*run)(struct hostile *h);
-	bool connects_itself; /* called without a connection */
-	bool stops_ring;      /* good I/O only after a new connection */
+	unsigned flags;
 };
 
 /* ---- TAP ---------------------------------------------------------------------------------------- */
@@ -293,26 +296,28 @@ static void row_r01(struct hostile *h)
 	}
 }
 
+/* The other side of a race: two bytes that change all the time. */
 struct flipper {
-	uint8_t *byte[2];   /* both are flipped, in this order */
+	uint8_t *byte[2]; /* may be moved while it runs */
 	uint8_t value[2][2];
 	bool stop;
 };
 
-/* The other thread of a race: no sleep, the narrower its period the more it hits. */
+/* No sleep: the shorter its period, the more it hits. */
 static void *flipper_run(void *arg)
 {
 	struct flipper *flipper = arg;
 
 	for (unsigned turn = 0; !__atomic_load_n(&flipper->stop, __ATOMIC_RELAXED); turn++)
 		for (unsigned i = 0; i < 2; i++)
-			__atomic_store_n(flipper->byte[i], flipper->value[i][turn >> i & 1],
-					 __ATOMIC_RELAXED);
+			__atomic_store_n(__atomic_load_n(&flipper->byte[i], __ATOMIC_RELAXED),
+					 flipper->value[i][turn >> i & 1], __ATOMIC_RELAXED);
 	return NULL;
 }
 
 /* Run @body while @flipper flips. */
-static void race_run(struct hostile *h, struct flipper *flipper, void (*body)(struct hostile *h))
+static void race_run(struct hostile *h, struct flipper *flipper,
+		     void (*body)(struct hostile *h, struct flipper *flipper))
 {
 	pthread_t thread;
 	int err = pthread_create(&thread, NULL, flipper_run, flipper);
@@ -321,14 +326,22 @@ static void race_run(struct hostile *h, struct flipper *flipper, void (*body)(st
 		check(h, false, "cannot start the racing thread: %s", strerror(err));
 		return;
 	}
-	body(h);
+	body(h, flipper);
 	__atomic_store_n(&flipper->stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 }
 
 /* The flipper rewrites the slot's first two bytes, which are the answer's id's first two as well: the
  * count in the id stands above them. */
-static void race_r02(struct hostile *h)
+static void slot_flip(struct hostile *h, struct flipper *flipper, uint32_t slot_idx)
+{
+	uint8_t *slot = front_ring_slot(&link_of(h)->ring, slot_idx);
+
+	__atomic_store_n(&flipper->byte[0], slot + BLKIF_OFF_NR_SEGMENTS, __ATOMIC_RELAXED);
+	__atomic_store_n(&flipper->byte[1], slot + BLKIF_OFF_OPERATION, __ATOMIC_RELAXED);
+}
+
+static void race_r02(struct hostile *h, struct flipper *flipper)
 {
 	unsigned nr_read = 0, nr_refused = 0;
 	struct front_response response;
@@ -339,7 +352,7 @@ static void race_r02(struct hostile *h)
 		int err;
 
 		request.id = i << 16;
-		/* One slot is flipped; the others let the ring come round to it. */
+		slot_flip(h, flipper, link_of(h)->ring.req_prod_pvt);
 		request_put(h, &request);
 		err = answer_await(h, &response);
 		if (err) {
@@ -369,20 +382,12 @@ static void race_r02(struct hostile *h)
 	      h->nr_races, nr_read, nr_refused);
 }
 
-static void slot_race_run(struct hostile *h, uint32_t slot_idx)
-{
-	uint8_t *slot = front_ring_slot(&link_of(h)->ring, slot_idx);
-	struct flipper flipper = {
-		.byte = {slot + BLKIF_OFF_NR_SEGMENTS, slot + BLKIF_OFF_OPERATION},
-		.value = {{1, 255}, {BLKIF_READ, BLKIF_DISCARD}},
-	};
-
-	race_run(h, &flipper, race_r02);
-}
-
 static void row_r02(struct hostile *h)
 {
-	slot_race_run(h, 0);
+	struct flipper flipper = {.value = {{1, 255}, {BLKIF_READ, BLKIF_DISCARD}}};
+
+	slot_flip(h, &flipper, 0);
+	race_run(h, &flipper, race_r02);
 }
 
 static void indirect_put(struct hostile *h, uint8_t inner_op, uint16_t nr_segments, uint64_t id)
@@ -397,10 +402,11 @@ static void indirect_put(struct hostile *h, uint8_t inner_op, uint16_t nr_segmen
 
 #define R03_SEGMENTS 64
 
-static void race_r03(struct hostile *h)
+static void race_r03(struct hostile *h, struct flipper *flipper)
 {
 	struct front_response response;
 
+	(void)flipper; /* stays where it is */
 	data_fill(h);
 	for (uint64_t i = 1; i <= h->nr_races; i++) {
 		int err;
@@ -904,42 +910,51 @@ static void row_g11(struct hostile *h)
 }
 
 static const struct row rows[] = {
-	{"r01", "req_prod beyond the ring", row_r01, false, true},
-	{"r02", "request changed while it is fetched", row_r02, false, false},
-	{"r03", "indirect segments changed while they are fetched", row_r03, false, false},
-	{"r04", "more segments than a request has", row_r04, false, false},
-	{"r05", "no segments", row_r05, false, false},
-	{"r06", "segment with its ends swapped", row_r06, false, false},
-	{"r07", "segment past the end of its page", row_r07, false, false},
-	{"r08", "sector numbers that wrap in bytes", row_r08, false, false},
-	{"r09", "request that begins within the disk and ends past it", row_r09, false, false},
-	{"r10", "padding of answers", row_r10, true, false},
-	{"r11", "the three layouts, and an unknown one", row_r11, true, false},
-	{"r12", "operations that are unknown or not offered", row_r12, false, false},
-	{"r14", "writes to a read-only disk", row_r14, false, false},
-	{"r17", "equal and extreme ids", row_r17, false, false},
-	{"r22", "the backend's own indices overwritten", row_r22, false, false},
-	{"g01", "grant references that were never granted", row_g01, false, false},
-	{"g06", "pages revoked, or granted read-only", row_g06, false, false},
-	{"g11", "event storm", row_g11, false, false},
-	{"same-page", "one page in several segments", row_same_page, false, false},
+	{"r01", "req_prod beyond the ring", row_r01, ROW_STOPS_RING},
+	{"r02", "request changed while it is fetched", row_r02, 0},
+	{"r03", "indirect segments changed while they are fetched", row_r03, 0},
+	{"r04", "more segments than a request has", row_r04, 0},
+	{"r05", "no segments", row_r05, 0},
+	{"r06", "segment with its ends swapped", row_r06, 0},
+	{"r07", "segment past the end of its page", row_r07, 0},
+	{"r08", "sector numbers that wrap in bytes", row_r08, 0},
+	{"r09", "request that begins within the disk and ends past it", row_r09, 0},
+	{"r10", "padding of answers", row_r10, ROW_CONNECTS_ITSELF},
+	{"r11", "the three layouts, and an unknown one", row_r11, ROW_CONNECTS_ITSELF},
+	{"r12", "operations that are unknown or not offered", row_r12, 0},
+	{"r14", "writes to a read-only disk", row_r14, 0},
+	{"r17", "equal and extreme ids", row_r17, 0},
+	{"r22", "the backend's own indices overwritten", row_r22, 0},
+	{"g01", "grant references that were never granted", row_g01, ROW_IN_GRANTS},
+	{"g06", "pages revoked, or granted read-only", row_g06, ROW_IN_GRANTS},
+	{"g11", "event storm", row_g11, 0},
+	{"same-page", "one page in several segments", row_same_page, ROW_IN_GRANTS},
 };
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
 
 /* ---- Running ------------------------------------------------------------------------------------ */
 
+/* Whether @wanted, as typed, means @row. */
+static bool row_wanted(const struct row *row, const char *wanted)
+{
+	return !strcasecmp(wanted, row->name) || !strcasecmp(wanted, "all") ||
+	       (!strcasecmp(wanted, "grants") && row->flags & ROW_IN_GRANTS);
+}
+
 bool front_hostile_known(const char *row)
 {
 	for (size_t i = 0; i < NR_ROWS; i++)
-		if (!strcasecmp(row, rows[i].name))
+		if (row_wanted(&rows[i], row))
 			return true;
-	return !strcasecmp(row, "all");
+	return false;
 }
 
 void front_hostile_list(FILE *out)
 {
 	for (size_t i = 0; i < NR_ROWS; i++)
 		fprintf(out, "  %-10s %s\n", rows[i].name, rows[i].what);
+	fprintf(out, "  %-10s %s\n  %-10s %s\n", "grants", "g01, g06 and same-page", "all",
+		"every row");
 }
 
 static int session_begin(struct hostile *h)
@@ -978,7 +993,7 @@ static int row_run(struct hostile *h, const struct row *row)
 	int err = 0, end_err;
 
 	h->row = row->name;
-	if (row->connects_itself) {
+	if (row->flags & ROW_CONNECTS_ITSELF) {
 		row->run(h);
 		h->front->config.protocol = protocol;
 	} else {
@@ -986,9 +1001,9 @@ static int row_run(struct hostile *h, const struct row *row)
 		if (!err)
 			row->run(h);
 	}
-	if (!err && row->stops_ring)
+	if (!err && row->flags & ROW_STOPS_RING)
 		err = session_end(h);
-	if (!err && (row->stops_ring || row->connects_itself))
+	if (!err && row->flags & (ROW_STOPS_RING | ROW_CONNECTS_ITSELF))
 		err = session_begin(h);
 	if (!err)
 		standing_check(h);
@@ -1018,7 +1033,7 @@ int front_hostile_run(struct front *front, const char *row, unsigned nr_races, F
 	int err = 0;
 
 	for (size_t i = 0; !err && !front->link.stop && i < NR_ROWS; i++)
-		if (!strcasecmp(row, "all") || !strcasecmp(row, rows[i].name))
+		if (row_wanted(&rows[i], row))
 			err = row_run(&h, &rows[i]);
 	if (err)
 		fprintf(tap, "Bail out! %s\n", error->text);

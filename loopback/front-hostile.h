@@ -17,13 +17,13 @@
 #include "error.h"
 #include "loopback/front-connect.h"
 
-/* Whether @row is the name of a row, or "all". */
+/* Whether @row is the name of a row, of a group ("grants"), or "all". */
 bool front_hostile_known(const char *row);
 
 /* One line per row: name and what it does. */
 void front_hostile_list(FILE *out);
 
-/* Run @row ("all": each) on the opened @front: connects, misbehaves, checks, disconnects; TAP goes to
+/* Run the row or rows @row means on the opened @front: connects, misbehaves, checks, disconnects; TAP goes to
  * @tap. @nr_races: rounds of racing rows. After each row a good READ must be answered. 0: all as
  * expected; -EILSEQ: some assertion failed; else -errno with @error: could not connect, and so on. */
 int front_hostile_run(struct front *front, const char *row, unsigned nr_races, FILE *tap,

@@ -20,6 +20,7 @@
 
 #define BLOCK_BYTES_MAX (BLKIF_MAX_SEGMENTS * XEN_PAGE_SIZE)
 #define SECONDS_MAX (UINT64_MAX / NSEC_PER_SEC)
+#define RING_PAGE_SLOTS 32u
 #define DOMID_MAX 0x7fefu /* below DOMID_FIRST_RESERVED */
 
 #if defined(__arm__) || defined(__aarch64__)
@@ -32,7 +33,7 @@ enum {
 	OPT_LOOPBACK = 256, OPT_DOMID, OPT_VDEV, OPT_ORDER, OPT_SPELLING, OPT_PROTOCOL, OPT_JOB,
 	OPT_DEPTH, OPT_BLOCK_SIZE, OPT_OFFSET, OPT_SIZE, OPT_COUNT, OPT_RUNTIME, OPT_FLUSH_EVERY,
 	OPT_READ_PERCENT, OPT_VERIFY, OPT_VERIFY_ONLY, OPT_ANY_GENERATION, OPT_UNALIGNED,
-	OPT_ALLOW_ERRORS, OPT_SEED, OPT_TIMEOUT, OPT_HOSTILE, OPT_RACES, OPT_RECONNECT, OPT_HOLD,
+	OPT_ALLOW_ERRORS, OPT_SEED, OPT_TIMEOUT, OPT_HOSTILE, OPT_RACES, OPT_RECONNECT, OPT_LINGER,
 	OPT_LEAVE, OPT_JSON, OPT_LOG_LEVEL, OPT_HELP, OPT_VERSION,
 };
 
@@ -62,7 +63,7 @@ static const struct option longs[] = {
 	{"hostile", required_argument, NULL, OPT_HOSTILE},
 	{"races", required_argument, NULL, OPT_RACES},
 	{"reconnect", required_argument, NULL, OPT_RECONNECT},
-	{"hold", required_argument, NULL, OPT_HOLD},
+	{"linger", required_argument, NULL, OPT_LINGER},
 	{"leave", no_argument, NULL, OPT_LEAVE},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
@@ -73,7 +74,7 @@ static const struct option longs[] = {
 
 void front_options_usage(FILE *out)
 {
-	fputs("Usage: vbdisk-front [OPTION]... (--job=JOB | --hostile=ROW | --hold=S)\n"
+	fputs("Usage: vbdisk-front [OPTION]... (--job=JOB | --hostile=ROW | --linger=S)\n"
 	      "Be the frontend of one virtual disk: do I/O and verify it, or misbehave and check the answers.\n"
 	      "\n"
 	      "Where\n"
@@ -85,12 +86,12 @@ void front_options_usage(FILE *out)
 	      "  --ring-ref-spelling=S   auto (default), ref0, ref or num-pages\n"
 	      "  --protocol=P            x86_64-abi, x86_32-abi, arm-abi, none, or any text\n"
 	      "  --reconnect=N           N rounds of connect, job, disconnect (default 1)\n"
-	      "  --hold=S                stay connected S seconds after the job, or until SIGTERM\n"
+	      "  --linger=S              stay connected S seconds after the job, or until SIGTERM\n"
 	      "  --leave                 end without closing anything, like a crash\n"
 	      "  --timeout=S             limit of each wait without progress (default 30)\n"
 	      "Job\n"
 	      "  --job=JOB               seq-read seq-write rand-read rand-write mixed flush\n"
-	      "  --depth=N               requests in flight (default 1)\n"
+	      "  --depth=N               requests in flight (default 1; as many as the ring holds, if it is more)\n"
 	      "  --block-size=BYTES      512 to 44K (default 4K)\n"
 	      "  --offset=BYTES --size=BYTES   the range (default the whole disk)\n"
 	      "  --count=N               operations (default one pass over the range)\n"
@@ -300,8 +301,8 @@ static int option_take(struct front_options *options, int option, const char *te
 		return unsigned_parse("races", text, 1, UINT32_MAX, &options->nr_races, error);
 	case OPT_RECONNECT:
 		return unsigned_parse("reconnect", text, 1, UINT32_MAX, &options->nr_rounds, error);
-	case OPT_HOLD:
-		return seconds_parse("hold", text, 0, &options->hold_ns, error);
+	case OPT_LINGER:
+		return seconds_parse("linger", text, 0, &options->linger_ns, error);
 	case OPT_LEAVE:
 		options->leave = true;
 		return 0;
@@ -338,9 +339,9 @@ static int options_fit(const struct front_options *options, bool domid_given, st
 		return error_set(error, EINVAL, "--loopback and --domid go together");
 	if (options->hostile && options->has_job)
 		return error_set(error, EINVAL, "give either --job or --hostile");
-	if (!options->hostile && !options->has_job && !options->hold_ns)
+	if (!options->hostile && !options->has_job && !options->linger_ns)
 		return error_set(error, EINVAL,
-				 "nothing to do: give --job, --hostile, or --hold to connect only");
+				 "nothing to do: give --job, --hostile, or --linger to connect only");
 	if ((job->verify || job->verify_only) && (!options->has_job || !job_writes(job)))
 		return error_set(error, EINVAL,
 				 "--verify and --verify-only check what a job writes: use seq-write, rand-write or mixed; --verify-only writes nothing");
@@ -351,11 +352,6 @@ static int options_fit(const struct front_options *options, bool domid_given, st
 				 "--verify-only cannot know how far --runtime came: give --count, the ops that run reported");
 	if (job->any_generation && !job->verify_only)
 		return error_set(error, EINVAL, "--any-generation goes with --verify-only");
-	if (job->depth > 32u << options->connect.ring_order)
-		return error_set(error, EINVAL,
-				 "--depth=%u: a ring of %u pages holds %u requests; see --ring-page-order",
-				 job->depth, 1u << options->connect.ring_order,
-				 32u << options->connect.ring_order);
 	return 0;
 }
 
@@ -390,5 +386,8 @@ int front_options_parse(struct front_options *options, int argc, char **argv, st
 	if (options->help || options->version)
 		return 0;
 	options->job.timeout_ns = options->connect.timeout_ns;
+	/* In every layout a page holds 32 slots, and k pages 32 * k. */
+	if (options->job.depth > RING_PAGE_SLOTS << options->connect.ring_order)
+		options->job.depth = RING_PAGE_SLOTS << options->connect.ring_order;
 	return options_fit(options, domid_given, error);
 }

@@ -28,7 +28,7 @@ struct front_options {
 	const char *hostile;      /* row or "all"; NULL: none */
 	unsigned nr_races;        /* of the hostile rows that race */
 	unsigned nr_rounds;       /* connect, run, disconnect */
-	uint64_t hold_ns;         /* stay connected after the job */
+	uint64_t linger_ns;       /* stay connected after the job */
 	bool leave, json, help, version;
 	enum log_level log_level;
 };

@@ -12,10 +12,10 @@ loopback_libfront_a_SOURCES = \
 	loopback/front-report.c loopback/front-report.h \
 	loopback/front-ring.c loopback/front-ring.h
 
-# A hostile row may race with a second thread: -pthread.
 front_ldadd = loopback/libfront.a loopback/libloopback.a xenstore/libxenstore_side.a \
-	backend/libbackend.a $(XENSTORE_LIBS) $(XENGNTTAB_LIBS) $(XENEVTCHN_LIBS) -pthread
+	backend/libbackend.a $(XENSTORE_LIBS) $(XENGNTTAB_LIBS) $(XENEVTCHN_LIBS)
 
 bin_PROGRAMS += vbdisk-front
 vbdisk_front_SOURCES = loopback/vbdisk-front.c
 vbdisk_front_LDADD = $(front_ldadd)
+vbdisk_front_LDFLAGS = $(AM_LDFLAGS) -pthread # a hostile row races with a second thread

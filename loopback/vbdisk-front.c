@@ -59,9 +59,9 @@ static enum exit_status status_of(int err, enum exit_status otherwise)
 }
 
 /* Stay connected, asleep. */
-static int hold(struct session *session)
+static int linger(struct session *session)
 {
-	uint64_t end_ns = clock_now_ns() + session->options->hold_ns;
+	uint64_t end_ns = clock_now_ns() + session->options->linger_ns;
 	struct front_link *link = &session->front.link;
 	int err = 0;
 
@@ -84,8 +84,8 @@ static int job_run(struct session *session)
 				       session->error);
 	if (!err && session->job)
 		err = front_job_run(session->job, &front->link, &session->stats, session->error);
-	if (!err && options->hold_ns)
-		err = hold(session);
+	if (!err && options->linger_ns)
+		err = linger(session);
 	return err;
 }
 
@@ -115,7 +115,7 @@ static int round_run(struct session *session, enum exit_status *status)
 static enum exit_status rounds_run(struct session *session)
 {
 	const struct front_options *options = session->options;
-	const char *name = options->has_job ? front_job_name(options->job.kind) : "hold";
+	const char *name = options->has_job ? front_job_name(options->job.kind) : "linger";
 	enum exit_status status = EXIT_GOOD;
 	int err = 0;
 
