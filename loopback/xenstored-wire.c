@@ -405,7 +405,8 @@ static int path_resolve(const struct connection *connection, const char *given, 
 	size_t given_len = strlen(given), nr_hidden = 0;
 
 	if (given[0] != '/') {
-		if (!given_len || given_len > XENSTORE_REL_PATH_MAX)
+		/* "@releaseDomain" and its kind are not in the tree. */
+		if (!given_len || given_len > XENSTORE_REL_PATH_MAX || given[0] == '@')
 			return -EINVAL;
 		nr_hidden = (size_t)snprintf(path, XENSTORE_ABS_PATH_MAX, "/local/domain/%u/",
 					     connection->domid);

@@ -343,6 +343,7 @@ static void test_destroyed_guest_is_disconnected(void **state)
 	struct error error = {""};
 	struct store *guest;
 	char path[108], token[8];
+	int got;
 
 	(void)state;
 	assert_int_equal(toolstack_domain_create(host.toolstack, 9, false, &error), 0);
@@ -350,7 +351,10 @@ static void test_destroyed_guest_is_disconnected(void **state)
 	assert_int_equal(store_watch(guest, "data", "t"), 0);
 	expect_event(guest, "data", "t");
 	assert_int_equal(toolstack_domain_destroy(host.toolstack, 9, false, 0, &error), 0);
-	assert_int_equal(store_next_event(guest, path, sizeof(path), token, sizeof(token)), -ENOTCONN);
+	do /* what happened to its nodes before */
+		got = store_next_event(guest, path, sizeof(path), token, sizeof(token));
+	while (got > 0);
+	assert_int_equal(got, -ENOTCONN);
 	store_close(guest);
 	socket_path(9, path);
 	assert_int_equal(access(path, F_OK), -1);
