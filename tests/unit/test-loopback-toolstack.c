@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 
 #include "xenstore/store.h"
 
@@ -136,6 +137,8 @@ static void test_attach_nodes(void **state)
 	assert_int_equal(store_write_key(guest, BACKEND, "state", "4"), -EACCES);
 	assert_int_equal(store_remove(guest, FRONTEND), 0);
 	store_close(guest);
+	snprintf(path, sizeof(path), "%s/xenstored", host.dir);
+	setenv("XENSTORED_PATH", path, 1);
 
 	/* The backend is closed already: the toolstack tidies up. */
 	assert_int_equal(store_remove(dom0, BACKEND), 0);
@@ -144,51 +147,56 @@ static void test_attach_nodes(void **state)
 	assert_int_equal(toolstack_detach(host.toolstack, 1, 51712, false, 0, &error), -ENOENT);
 }
 
-/* A backend in another process, in one sentence: when @key of BACKEND says @from, write @to as state. */
-static pid_t backend_fork(const char *key, const char *from, const char *to)
+/* A backend in one sentence: when @key of BACKEND says @from, write @to as state; NULL: remove all. */
+struct backend {
+	pthread_t thread;
+	const char *key, *from, *to;
+	int err;
+};
+
+static void *backend_run(void *arg)
 {
-	pid_t pid = fork();
+	struct backend *backend = arg;
+	char event[STORE_PATH_MAX], token[8], value[16];
+	struct pollfd ready = {.events = POLLIN};
+	struct store *store;
 
-	assert_true(pid >= 0);
-	if (!pid) {
-		char path[108], event[STORE_PATH_MAX], token[8], value[16];
-		struct pollfd ready = {.events = POLLIN};
-		struct store *store;
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		snprintf(path, sizeof(path), "%s/xenstored", host.dir);
-		setenv("XENSTORED_PATH", path, 1);
-		if (store_open(&store) || store_watch(store, BACKEND, "b"))
-			_exit(1);
-		ready.fd = store_fd(store);
-		while (store_read_key(store, BACKEND, key, value, sizeof(value)) || strcmp(value, from)) {
-			if (poll(&ready, 1, 5000) != 1)
-				_exit(2);
-			while (store_next_event(store, event, sizeof(event), token, sizeof(token)) > 0)
-				;
-		}
-		if (to && store_write_key(store, BACKEND, "state", "%s", to))
-			_exit(3);
-		if (!to && store_remove(store, BACKEND))
-			_exit(4);
-		store_close(store);
-		_exit(0);
+	backend->err = store_open(&store);
+	if (backend->err)
+		return NULL;
+	backend->err = store_watch(store, BACKEND, "b");
+	ready.fd = store_fd(store);
+	while (!backend->err && (store_read_key(store, BACKEND, backend->key, value, sizeof(value)) ||
+				 strcmp(value, backend->from))) {
+		if (poll(&ready, 1, 5000) != 1)
+			backend->err = -ETIMEDOUT;
+		while (store_next_event(store, event, sizeof(event), token, sizeof(token)) > 0)
+			;
 	}
-	return pid;
+	if (!backend->err)
+		backend->err = backend->to
+				       ? store_write_key(store, BACKEND, "state", "%s", backend->to)
+				       : store_remove(store, BACKEND);
+	store_close(store);
+	return NULL;
 }
 
-static void backend_join(pid_t pid)
+static void backend_start(struct backend *backend, const char *key, const char *from, const char *to)
 {
-	int status;
+	*backend = (struct backend){.key = key, .from = from, .to = to};
+	assert_int_equal(pthread_create(&backend->thread, NULL, backend_run, backend), 0);
+}
 
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+static void backend_join(struct backend *backend)
+{
+	assert_int_equal(pthread_join(backend->thread, NULL), 0);
+	assert_int_equal(backend->err, 0);
 }
 
 static void test_detach(void **state)
 {
 	struct error error = {""};
-	pid_t pid;
+	struct backend backend;
 
 	(void)state;
 	assert_int_equal(toolstack_attach(host.toolstack, &xvda, &error), 0);
@@ -197,9 +205,9 @@ static void test_detach(void **state)
 	assert_key(BACKEND, "online", "0");
 	assert_key(BACKEND, "state", "5");
 	assert_key(FRONTEND, "backend", BACKEND);
-	pid = backend_fork("state", "5", "6");
+	backend_start(&backend, "state", "5", "6");
 	assert_int_equal(toolstack_detach(host.toolstack, 1, 51712, false, 5000, &error), 0);
-	backend_join(pid);
+	backend_join(&backend);
 	assert_gone(BACKEND);
 	assert_gone(FRONTEND);
 	assert_gone(LIBXL);
@@ -214,16 +222,16 @@ static void test_detach(void **state)
 
 	/* A backend that deletes its nodes is at fault. */
 	assert_int_equal(toolstack_attach(host.toolstack, &xvda, &error), 0);
-	pid = backend_fork("state", "5", NULL);
+	backend_start(&backend, "state", "5", NULL);
 	assert_int_equal(toolstack_detach(host.toolstack, 1, 51712, false, 5000, &error), -ENOENT);
-	backend_join(pid);
+	backend_join(&backend);
 	assert_int_equal(toolstack_detach(host.toolstack, 1, 51712, false, 5000, &error), 0);
 }
 
 static void test_wait(void **state)
 {
 	struct error error = {""};
-	pid_t pid;
+	struct backend backend;
 
 	(void)state;
 	assert_int_equal(toolstack_wait(host.toolstack, 1, 51712, false, 2, 10, &error), -ENOENT);
@@ -232,9 +240,9 @@ static void test_wait(void **state)
 	assert_int_equal(toolstack_wait(host.toolstack, 1, 51712, true, 1, 0, &error), 0);
 	assert_int_equal(toolstack_wait(host.toolstack, 1, 51712, false, 2, 20, &error), -ETIMEDOUT);
 	assert_non_null(strstr(error.text, "state is 1, not 2"));
-	pid = backend_fork("online", "1", "2");
+	backend_start(&backend, "online", "1", "2");
 	assert_int_equal(toolstack_wait(host.toolstack, 1, 51712, false, 2, 5000, &error), 0);
-	backend_join(pid);
+	backend_join(&backend);
 	assert_int_equal(toolstack_detach(host.toolstack, 1, 51712, true, 0, &error), 0);
 }
 
