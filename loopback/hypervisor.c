@@ -93,6 +93,7 @@ struct hypervisor {
 	struct loop_watch listener;
 	struct client *asking;
 	bool stopping;
+	struct log_limit malformed_limit;
 	int events_fd;
 	struct loopback_events *events;
 	uint32_t next_port;
@@ -774,7 +775,8 @@ static bool client_serve(struct client *client)
 	if ((size_t)len < sizeof(*request) || nr_list > LOOPBACK_MAP_MAX ||
 	    ((request->operation == LOOPBACK_MAP || request->operation == LOOPBACK_AUDIT) &&
 	     nr_list != request->nr)) {
-		log_warning("pid %u: malformed control message of %zd bytes, disconnected", client->pid,
+		log_limited(&hypervisor->malformed_limit, LOG_LEVEL_WARNING,
+			    "pid %u: malformed control message of %zd bytes, disconnected", client->pid,
 			    len);
 		client->broken = true;
 		return false;

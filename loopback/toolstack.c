@@ -492,30 +492,45 @@ int toolstack_attach(struct toolstack *toolstack, const struct toolstack_disk *d
 
 /* --- Waiting --- */
 
+/* Whether the node at @path is as wanted: 0, -EAGAIN if not yet, -errno. */
+static int node_check(struct store *store, const char *path, const char *wanted, bool must_stay)
+{
+	char value[32];
+	int err = store_read(store, path, value, sizeof(value));
+
+	switch (err) {
+	case 0:
+		return wanted && !strcmp(value, wanted) ? 0 : -EAGAIN;
+	case -ENOENT:
+		return !wanted ? 0 : must_stay ? -ENOENT : -EAGAIN;
+	case -E2BIG: /* a value that does not fit is not the one we want */
+		return -EAGAIN;
+	default:
+		return err;
+	}
+}
+
 /* Wait until "@dir/@key" reads @wanted, or with NULL until it is gone. With @must_stay a vanished node
  * is -ENOENT (libxl's devstate_callback()). 0, -ETIMEDOUT, -errno. */
-static int node_wait(struct store *store, const char *dir, const char *key, const char *wanted,
-		     bool must_stay, unsigned timeout_ms)
+static int node_wait(const char *dir, const char *key, const char *wanted, bool must_stay,
+		     unsigned timeout_ms)
 {
-	uint64_t end_ns = clock_now_ns() + timeout_ms * NSEC_PER_MSEC;
-	char path[PATH_SIZE + 32], event[STORE_PATH_MAX], token[32], value[32];
-	struct pollfd ready = {.fd = store_fd(store), .events = POLLIN};
+	uint64_t now_ns, end_ns = clock_now_ns() + timeout_ms * NSEC_PER_MSEC;
+	char path[PATH_SIZE + 32], event[STORE_PATH_MAX], token[32];
+	struct pollfd ready = {.events = POLLIN};
+	struct store *store;
 	int err;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, key);
-	err = store_watch(store, path, "wait");
+	/* A connection for this watch alone: closing it takes late events away, too. */
+	err = store_open(&store);
 	if (err)
 		return err;
-	for (;;) {
-		uint64_t now_ns;
-
-		err = store_read(store, path, value, sizeof(value));
-		if (err == -ENOENT ? !wanted : (!err && wanted && !strcmp(value, wanted))) {
-			err = 0;
-			break;
-		}
-		/* A value that does not fit is not the one we want. */
-		if (err && err != -E2BIG && (err != -ENOENT || must_stay))
+	ready.fd = store_fd(store);
+	err = store_watch(store, path, "wait");
+	while (!err) {
+		err = node_check(store, path, wanted, must_stay);
+		if (err != -EAGAIN)
 			break;
 		now_ns = clock_now_ns();
 		err = -ETIMEDOUT;
@@ -527,10 +542,8 @@ static int node_wait(struct store *store, const char *dir, const char *key, cons
 		}
 		while ((err = store_next_event(store, event, sizeof(event), token, sizeof(token))) > 0)
 			;
-		if (err)
-			break;
 	}
-	store_unwatch(store, path, "wait");
+	store_close(store);
 	return err;
 }
 
@@ -560,7 +573,7 @@ int toolstack_wait(struct toolstack *toolstack, uint32_t domid, uint32_t vdev, b
 	if (err)
 		return err;
 	snprintf(wanted, sizeof(wanted), "%u", state);
-	err = node_wait(toolstack->store, dir, "state", wanted, false, timeout_ms);
+	err = node_wait(dir, "state", wanted, false, timeout_ms);
 	if (!err)
 		return 0;
 	if (err != -ETIMEDOUT)
@@ -659,9 +672,9 @@ static int vbd_close(struct toolstack *toolstack, const struct vbd_paths *paths,
 	if (!body.gone && body.ask) {
 		bool stays = path_in_dom0(paths->backend);
 
-		err = node_wait(toolstack->store, paths->backend, "state", "6", stays, timeout_ms);
+		err = node_wait(paths->backend, "state", "6", stays, timeout_ms);
 		if (!err && !stays)
-			err = node_wait(toolstack->store, paths->backend, "state", NULL, false, timeout_ms);
+			err = node_wait(paths->backend, "state", NULL, false, timeout_ms);
 		if (err == -ENOENT)
 			error_set(error, ENOENT, "%s vanished before it was closed: a backend in domain 0 "
 				  "must leave its nodes to the toolstack", paths->backend);

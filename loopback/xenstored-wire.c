@@ -64,7 +64,6 @@ struct connection {
 	unsigned nr_watches, nr_transactions;
 	TAILQ_HEAD(, watch) watches;
 	LIST_HEAD(, open_transaction) transactions;
-	struct log_limit log_limit;
 
 	uint8_t in[MESSAGE_MAX_BYTES];
 	size_t in_len;
@@ -95,6 +94,7 @@ struct xenstored {
 	struct special specials[2];
 	LIST_HEAD(, listener) listeners;
 	LIST_HEAD(, connection) connections;
+	struct log_limit malformed_limit, slow_limit;
 };
 
 /* A request in hand. */
@@ -155,7 +155,8 @@ static void connection_queue(struct connection *connection, const void *bytes, s
 	if (connection->broken || !len)
 		return;
 	if (backlog_bytes(connection) + len > max) {
-		log_warning("xenstore client of domain %u, pid %u: does not read its events, "
+		log_limited(&connection->xenstored->slow_limit, LOG_LEVEL_WARNING,
+			    "xenstore client of domain %u, pid %u: does not read its events, "
 			    "disconnected", connection->domid, connection->pid);
 		connection->broken = true;
 		return;
@@ -405,7 +406,8 @@ static int path_resolve(const struct connection *connection, const char *given, 
 	size_t given_len = strlen(given), nr_hidden = 0;
 
 	if (given[0] != '/') {
-		if (!given_len || given_len > XENSTORE_REL_PATH_MAX)
+		/* "@releaseDomain" and its kind are not in the tree. */
+		if (!given_len || given_len > XENSTORE_REL_PATH_MAX || given[0] == '@')
 			return -EINVAL;
 		nr_hidden = (size_t)snprintf(path, XENSTORE_ABS_PATH_MAX, "/local/domain/%u/",
 					     connection->domid);
@@ -1011,7 +1013,7 @@ static void messages_serve(struct connection *connection)
 	       backlog_bytes(connection) < BACKLOG_PAUSE_BYTES) {
 		memcpy(&header, connection->in + at, sizeof(header));
 		if (header.len > XENSTORE_PAYLOAD_MAX) {
-			log_limited(&connection->log_limit, LOG_LEVEL_WARNING,
+			log_limited(&connection->xenstored->malformed_limit, LOG_LEVEL_WARNING,
 				    "xenstore client of domain %u, pid %u: message of %u bytes, "
 				    "disconnected", connection->domid, connection->pid, header.len);
 			connection->broken = true;
