@@ -41,6 +41,7 @@ struct vbd_entry {
 	struct child child;
 	struct loop_timer retry;
 	bool ours; /* a process of ours has served it */
+	bool closed; /* it was lost, and we have said so */
 	bool told_dead, told_suspended;
 	unsigned nr_failures;
 	char last_end[64]; /* how its last process ended, in words */
@@ -226,6 +227,7 @@ static void process_start(struct vbd_entry *entry)
 	err = child_spawn(&entry->child, entry->supervisor->loop, argv);
 	if (!err) {
 		entry->ours = true;
+		entry->closed = false;
 		entry->told_dead = entry->told_suspended = false;
 		log_info("%s: started process %d", entry->label, (int)entry->child.pid);
 		return;
@@ -241,13 +243,17 @@ static void process_start(struct vbd_entry *entry)
 static void vbd_close(struct vbd_entry *entry, struct vbd_nodes *nodes, enum xenbus_state state)
 {
 	struct error error;
-	int err;
+	int err = 0;
 
 	error_set(&error, EIO,
 		  "its vbdisk process %s; the VBD is closed: detach the disk and attach it again, or restart the guest",
 		  entry->last_end);
-	log_error("%s: %s", entry->label, error.text);
-	err = vbd_nodes_report_error(nodes, error.text);
+	/* It comes by here again when the toolstack detaches it (state 5) and waits for our 6. */
+	if (!entry->closed) {
+		entry->closed = true;
+		log_error("%s: %s", entry->label, error.text);
+		err = vbd_nodes_report_error(nodes, error.text);
+	}
 	if (!err)
 		err = vbd_nodes_set_state(nodes, XENBUS_CLOSED, state);
 	if (err && err != -ESTALE)

@@ -43,6 +43,7 @@ struct vbd {
 
 	/* While the queue drains nothing else happens; this is done afterwards. */
 	enum xenbus_action after_drain;
+	bool store_lost;
 	bool ended;
 	enum vbdisk_exit exit_status;
 
@@ -71,23 +72,32 @@ static void vbd_end(struct vbd *vbd, enum vbdisk_exit status)
 	loop_stop(vbd->loop);
 }
 
-/* The connection to xenstore is the only way to hear of the end; without it there is no going on. */
+/* Without xenstore nobody can tell us of the end. A guest whose ring we have is served on all the same:
+ * its data path needs nothing but the ring. */
 static void store_lost(struct vbd *vbd, const char *what, int err)
 {
-	log_error("%s: %s; nothing can be served without xenstore", what, strerror(-err));
-	vbd->after_drain = XENBUS_VANISH;
+	if (vbd->store_lost)
+		return;
+	vbd->store_lost = true;
 	vbd->exit_status = VBDISK_EXIT_NO_XEN;
-	if (vbd->queue)
-		queue_stop(vbd->queue);
-	else
+	loop_unwatch(vbd->loop, &vbd->store_watch);
+	if (!vbd->queue) {
+		log_error("%s: %s; nothing can be served without xenstore", what, strerror(-err));
 		vbd_end(vbd, VBDISK_EXIT_NO_XEN);
+		return;
+	}
+	log_error("%s: %s; the guest is served on, but its end will not be noticed: end this process (SIGTERM) when the guest is gone",
+		  what, strerror(-err));
 }
 
 /* Write a state. A stale one is no error: the toolstack was faster, and the next look shows it. */
 static void state_set(struct vbd *vbd, enum xenbus_state state)
 {
-	int err = vbd_nodes_set_state(&vbd->nodes, state, vbd->own);
+	int err;
 
+	if (vbd->store_lost)
+		return;
+	err = vbd_nodes_set_state(&vbd->nodes, state, vbd->own);
 	if (!err) {
 		vbd->own = state;
 		log_debug("state %s", xenbus_state_name(state));
@@ -113,7 +123,7 @@ static void after_ring(struct vbd *vbd, enum xenbus_action action)
 		break;
 	case XENBUS_FINISH:
 		state_set(vbd, XENBUS_CLOSED);
-		vbd_end(vbd, VBDISK_EXIT_OK);
+		vbd_end(vbd, vbd->exit_status);
 		break;
 	default:
 		vbd_end(vbd, vbd->exit_status);
@@ -191,10 +201,9 @@ static void vbd_advertise(struct vbd *vbd)
 {
 	const struct disk_limits *limits;
 	struct vbd_features features;
-	int err = 0;
+	bool first = !vbd->disk;
+	int err = first ? disk_open_reported(vbd) : 0;
 
-	if (!vbd->disk)
-		err = disk_open_reported(vbd);
 	if (err == -ESTALE) {
 		vbd_end(vbd, VBDISK_EXIT_OK);
 		return;
@@ -221,7 +230,8 @@ static void vbd_advertise(struct vbd *vbd)
 		store_lost(vbd, "cannot advertise the disk", err);
 	} else if (!err) {
 		vbd->own = XENBUS_INIT_WAIT;
-		log_info("serving %s: %llu sectors of 512 bytes, %s, logical block %u",
+		log_line(first ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
+			 "serving %s: %llu sectors of 512 bytes, %s, logical block %u",
 			 vbd->spec.params, (unsigned long long)features.nr_sectors512,
 			 vbd->spec.writable ? "read-write" : "read-only", features.sector_bytes);
 	}
@@ -313,7 +323,7 @@ static void vbd_connect(struct vbd *vbd)
 
 static bool vbd_busy(const struct vbd *vbd)
 {
-	return vbd->ended || vbd->after_drain != XENBUS_NOTHING;
+	return vbd->ended || vbd->store_lost || vbd->after_drain != XENBUS_NOTHING;
 }
 
 void vbd_evaluate(struct vbd *vbd)
@@ -371,7 +381,6 @@ static void store_ready(struct loop_watch *watch, uint32_t events)
 	while ((ret = store_next_event(vbd->store, path, sizeof(path), token, sizeof(token))) == 1)
 		;
 	if (ret < 0) {
-		loop_unwatch(vbd->loop, watch);
 		store_lost(vbd, "lost the connection to xenstore", ret);
 		return;
 	}
@@ -402,7 +411,7 @@ void vbd_guest_died(struct vbd *vbd)
 
 void vbd_quiesce(struct vbd *vbd)
 {
-	if (vbd->queue && !vbd_busy(vbd))
+	if (vbd->queue && vbd->after_drain == XENBUS_NOTHING)
 		queue_quiesce(vbd->queue);
 }
 

@@ -3,13 +3,13 @@
 # What the loopback tests share: a host of their own, the daemon on it, and TAP.
 #
 # Owns: a scratch folder with the host, the images and the logs, and every process started here.
-# Trusts: the built programs in $top_builddir. Runs on: any Linux machine, without privileges.
+# Trusts: the built programs in $top_builddir (make check sets it; by hand: the current folder). Runs on: any Linux machine, without privileges.
 # Must not know: what is tested.
 #
 # A test sources this, calls host_start, tests with ok/not_ok or check, and ends with done_testing.
 set -uo pipefail
 
-: "${top_builddir:?run by make check, or set top_builddir to the build folder}"
+: "${top_builddir:=$PWD}"
 : "${top_srcdir:=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}"
 export top_srcdir
 

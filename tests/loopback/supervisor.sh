@@ -42,7 +42,8 @@ wait "$daemon_pid" 2>/dev/null
 check_is "they survive its kill -9, too" "$pids" "$(vbd_pid 1 51712) $(vbd_pid 1 51728) $(vbd_pid 2 51712)"
 daemon_start
 check_is "they are found, not started again" "$pids" "$(vbd_pid 1 51712) $(vbd_pid 1 51728) $(vbd_pid 2 51712)"
-check "the guest's I/O has not noticed" wait $front_pid
+wait $front_pid
+check_is "the guest's I/O has not noticed" 0 $?
 
 # One killed before its frontend connected is started again.
 victim=$(vbd_pid 2 51712)
@@ -63,7 +64,8 @@ check "killed while connected: closed" eventually be_state_is 2 51712 6
 check_like "killed while connected: the error node says why" "killed|ended" "$(error_node 2 51712)"
 check_like "killed while connected: the log says why" "vbd 2/51712: its (vbdisk )?process (was killed by signal 9|ended)" \
 	"$(cat "$scratch/vbdiskd.log")"
-check "the other VBD's I/O has not noticed" wait $front_b
+wait $front_b
+check_is "the other VBD's I/O has not noticed" 0 $?
 kill $front_c 2>/dev/null
 wait $front_c 2>/dev/null
 check "the dead VBD can be detached" loopback detach 2 xvda
@@ -83,11 +85,11 @@ check "detach" loopback detach 2 xvda
 front --domid 1 --vdev xvda --job mixed --size 8M --runtime 30 --depth 8 >"$scratch/front.out" 2>&1 &
 front_pid=$!
 eventually be_state_is 1 51712 4
+kill -STOP $front_pid
 loopback domain-suspend 1
 check "a suspended guest's data is brought to stable storage" \
 	eventually grep -q "vbd 1/51712: guest suspended" "$scratch/vbdiskd.log"
 loopback domain-resume 1
-kill -STOP $front_pid
 loopback domain-destroy 1 --keep-nodes --grace 0 &
 check "a dead guest's VBDs end, nodes or not" eventually vbd_gone 1 51712
 wait $!
