@@ -197,6 +197,13 @@ static int disk_open_reported(struct vbd *vbd)
 	return err;
 }
 
+static void disk_close(struct vbd *vbd)
+{
+	if (vbd->disk)
+		vbd->disk->driver->close(vbd->disk);
+	vbd->disk = NULL;
+}
+
 static void vbd_advertise(struct vbd *vbd)
 {
 	const struct disk_limits *limits;
@@ -226,9 +233,13 @@ static void vbd_advertise(struct vbd *vbd)
 	if (err == -ESTALE && vbd->own == XENBUS_INITIALISING) {
 		/* Taken away, or changed, while we opened the disk: not the VBD we were started for. */
 		vbd_end(vbd, VBDISK_EXIT_OK);
-	} else if (err && err != -ESTALE) {
+	} else if (err == -ESTALE) {
+		/* The state has changed, which the next look shows; or params has, between two
+		 * frontends: then it is another disk that is to be opened. */
+		disk_close(vbd);
+	} else if (err) {
 		store_lost(vbd, "cannot advertise the disk", err);
-	} else if (!err) {
+	} else {
 		vbd->own = XENBUS_INIT_WAIT;
 		log_line(first ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
 			 "serving %s: %llu sectors of 512 bytes, %s, logical block %u",
@@ -307,8 +318,14 @@ static void vbd_connect(struct vbd *vbd)
 {
 	struct blkif_ring_params params;
 	struct error error;
-	int err = ring_attach(vbd, &params, &error);
+	int err;
 
+	/* Let go of when another was asked for, and the frontend did not wait for us to say InitWait. */
+	if (!vbd->disk) {
+		vbd_advertise(vbd);
+		return;
+	}
+	err = ring_attach(vbd, &params, &error);
 	if (err) {
 		/* As xenbus_dev_fatal(): tell why, and let the frontend close. */
 		error_report(vbd, error.text);
@@ -477,7 +494,6 @@ void vbd_destroy(struct vbd *vbd)
 {
 	loop_unwatch(vbd->loop, &vbd->store_watch);
 	loop_timer_stop(&vbd->drain_complaint);
-	if (vbd->disk)
-		vbd->disk->driver->close(vbd->disk);
+	disk_close(vbd);
 	free(vbd);
 }

@@ -32,11 +32,44 @@ static bool toolstack_rules(const struct xenbus_view *view, enum xenbus_action *
 }
 
 /* The toolstack has asked for the end (online=0): a frontend that may still close by itself is waited
- * for, any other is not. Once we are Closed there is nothing that a frontend could close. */
+ * for, any other is not. Before we have advertised anything, and once we are Closed, there is nothing
+ * that a frontend could close. */
 static bool frontend_may_close(const struct xenbus_view *view)
 {
 	return view->frontend >= XENBUS_INIT_WAIT && view->frontend <= XENBUS_CLOSING &&
-	       view->own != XENBUS_CLOSED;
+	       view->own != XENBUS_INITIALISING && view->own != XENBUS_CLOSED;
+}
+
+/* The frontend begins: for the first time; or a new kernel, or the next boot stage, on the same device. */
+static enum xenbus_action frontend_begins(const struct xenbus_view *view)
+{
+	if (view->own == XENBUS_INITIALISING)
+		return XENBUS_ADVERTISE;
+	if (!view->online)
+		return XENBUS_NOTHING;
+	/* It was Closing, and has been Closed before we looked again. */
+	if (view->own == XENBUS_CLOSING)
+		return XENBUS_DISCONNECT;
+	return view->own == XENBUS_CLOSED && view->backend == XENBUS_CLOSED ? XENBUS_ADVERTISE
+									    : XENBUS_NOTHING;
+}
+
+/* The frontend offers a ring. */
+static enum xenbus_action frontend_offers(const struct xenbus_view *view)
+{
+	if (view->own == XENBUS_INITIALISING)
+		return XENBUS_ADVERTISE;
+	if (!view->online)
+		return XENBUS_NOTHING;
+	/* The ring we serve is the one from before its Closing; it has come back since we looked. */
+	if (view->ring_attached && view->own == XENBUS_CLOSING)
+		return XENBUS_DISCONNECT;
+	/* A ring that could not be taken up is not tried again until the frontend has closed, and none is
+	 * taken up over a state that somebody else wrote (the toolstack's 5). */
+	if (view->ring_attached || view->own == XENBUS_CONNECTED || view->own == XENBUS_CLOSING ||
+	    view->backend != view->own)
+		return XENBUS_NOTHING;
+	return XENBUS_CONNECT;
 }
 
 enum xenbus_action xenbus_next(const struct xenbus_view *view)
@@ -51,20 +84,15 @@ enum xenbus_action xenbus_next(const struct xenbus_view *view)
 
 	switch (view->frontend) {
 	case XENBUS_INITIALISING:
-		if (view->own == XENBUS_INITIALISING)
-			return XENBUS_ADVERTISE;
-		/* A new kernel, or the next boot stage, begins on the same device. */
-		return view->own == XENBUS_CLOSED && view->online ? XENBUS_ADVERTISE : XENBUS_NOTHING;
+		return frontend_begins(view);
 	case XENBUS_INITIALISED:
 	case XENBUS_CONNECTED:
+		return frontend_offers(view);
+	case XENBUS_CLOSING:
+		/* The disk is opened first, whatever a frontend says: it may come back without our seeing
+		 * it begin. */
 		if (view->own == XENBUS_INITIALISING)
 			return XENBUS_ADVERTISE;
-		/* While the toolstack closes the device (5), a ring is served on, but none is taken up. */
-		if (view->ring_attached || view->own == XENBUS_CONNECTED ||
-		    view->backend == XENBUS_CLOSING || !view->online)
-			return XENBUS_NOTHING;
-		return XENBUS_CONNECT;
-	case XENBUS_CLOSING:
 		/* Linux frontends still finish I/O in this state. */
 		return view->own == XENBUS_CLOSING || view->own == XENBUS_CLOSED ? XENBUS_NOTHING
 										 : XENBUS_CLOSE;

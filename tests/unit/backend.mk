@@ -16,7 +16,9 @@ unit_backend_tests = \
 	tests/unit/test-log-limit \
 	tests/unit/test-queue \
 	tests/unit/test-request-validate \
-	tests/unit/test-transport-blkif
+	tests/unit/test-supervisor-rules \
+	tests/unit/test-transport-blkif \
+	tests/unit/test-xenbus-state
 
 tests_unit_test_blkif_abi_SOURCES = tests/unit/test-blkif-abi.c tests/unit/unit.h $(unit_wire)
 tests_unit_test_blkif_abi_LDADD = $(unit_libs)
@@ -35,9 +37,13 @@ tests_unit_test_log_limit_SOURCES = tests/unit/test-log-limit.c
 tests_unit_test_log_limit_LDADD = $(unit_libs)
 tests_unit_test_queue_SOURCES = tests/unit/test-queue.c $(unit_mock_path)
 tests_unit_test_queue_LDADD = $(unit_libs)
+tests_unit_test_supervisor_rules_SOURCES = tests/unit/test-supervisor-rules.c
+tests_unit_test_supervisor_rules_LDADD = $(unit_libs)
 tests_unit_test_transport_blkif_SOURCES = tests/unit/test-transport-blkif.c \
 	tests/unit/fake-xen.c tests/unit/fake-xen.h $(unit_wire)
 tests_unit_test_transport_blkif_LDADD = $(unit_libs)
+tests_unit_test_xenbus_state_SOURCES = tests/unit/test-xenbus-state.c
+tests_unit_test_xenbus_state_LDADD = $(unit_libs)
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_backend_tests)
