@@ -256,8 +256,9 @@ static void check_next(struct front_job *job, struct next *next)
 
 static bool run_over(const struct front_job *job)
 {
-	return job->failed || job->link->stop ||
-	       (!job->checking && (!job->run_left || clock_now_ns() >= job->run_end_ns));
+	/* Asked to stop, a job still checks what it did: success means verified. */
+	return job->failed || (!job->checking && (job->link->stop || !job->run_left ||
+						  clock_now_ns() >= job->run_end_ns));
 }
 
 /* Have job->next filled if there is anything left to do. */
@@ -652,11 +653,12 @@ static int blocks_check(struct front_job *job)
 	return err;
 }
 
-/* Something that is not all zeroes, which some storage would treat in its own way. */
+/* Something that is not all zeroes, which some storage would treat in its own way; not this seed's, so
+ * that no check takes it for its own. */
 static void pages_fill(struct front_job *job)
 {
 	for (unsigned i = 0; i < job->pages.nr * BLKIF_SECTORS_PER_PAGE; i++) {
-		struct front_tag tag = {.sector = i, .seed = job->config.seed};
+		struct front_tag tag = {.sector = i, .seed = ~job->config.seed};
 
 		front_pattern_fill(job->pages.addr + (size_t)i * BLKIF_SECTOR_BYTES, &tag);
 	}
@@ -700,7 +702,7 @@ int front_job_run(struct front_job *job, struct front_link *link, struct front_s
 		err = phase_run(job);
 		stats->elapsed_ns += clock_now_ns() - start_ns;
 	}
-	if (!err && job->blocks && !job->failed && !link->stop)
+	if (!err && job->blocks && !job->failed)
 		err = blocks_check(job);
 	if (!err)
 		err = job->result;
