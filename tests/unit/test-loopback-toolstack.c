@@ -241,6 +241,8 @@ static void test_detach(void **state)
 	assert_key(BACKEND, "online", "0");
 	assert_key(BACKEND, "state", "5");
 	assert_key(FRONTEND, "backend", BACKEND);
+	/* The first try's 5 must not be taken for the second one's. */
+	assert_int_equal(store_write_key(dom0, BACKEND, "state", "4"), 0);
 	backend_start(&backend, "state", "5", "6");
 	assert_int_equal(toolstack_detach(host.toolstack, 1, 51712, false, 5000, &error), 0);
 	backend_join(&backend);
