@@ -88,12 +88,13 @@ static void audit_client(void *arg, const struct hypervisor_client_info *info)
 		return;
 	audit->nr_findings += !audit_ignores(audit, info->pid);
 	fprintf(audit->out,
-		audit->json ? "%s{\"domid\":%u,\"pid\":%u,\"grants_shared\":%u,\"grants_mapped\":%u,"
-			      "\"ports_allocated\":%u,\"ports_bound\":%u}"
-			    : "%sclient of domain %u, pid %u: %u grants shared, %u mapped, %u ports, "
-			      "%u bound\n",
-		audit->json && audit->nr_shown++ ? "," : "", info->domid, info->pid, info->nr_shared,
-		info->nr_mapped, info->nr_ports, info->nr_bound);
+		audit->json
+			? "%s{\"domid\":%u,\"pid\":%u,\"grants_shared\":%u,\"grants_mapped\":%u,"
+			  "\"ports_allocated\":%u,\"ports_bound\":%u}"
+			: "%sclient of domain %u, pid %u: %u grants shared, %u mapped, %u ports, "
+			  "%u bound\n",
+		audit->json && audit->nr_shown++ ? "," : "", info->domid, info->pid,
+		info->nr_shared, info->nr_mapped, info->nr_ports, info->nr_bound);
 }
 
 static void audit_connection(void *arg, const struct xenstored_connection_info *info)
@@ -105,10 +106,11 @@ static void audit_connection(void *arg, const struct xenstored_connection_info *
 	audit->nr_transactions += info->nr_transactions;
 	audit->nr_findings += !audit_ignores(audit, info->pid);
 	fprintf(audit->out,
-		audit->json ? "%s{\"domid\":%u,\"pid\":%u,\"watches\":%u,\"transactions\":%u}"
-			    : "%sxenstore client of domain %u, pid %u: %u watches, %u transactions\n",
-		audit->json && audit->nr_shown++ ? "," : "", info->domid, info->pid, info->nr_watches,
-		info->nr_transactions);
+		audit->json
+			? "%s{\"domid\":%u,\"pid\":%u,\"watches\":%u,\"transactions\":%u}"
+			: "%sxenstore client of domain %u, pid %u: %u watches, %u transactions\n",
+		audit->json && audit->nr_shown++ ? "," : "", info->domid, info->pid,
+		info->nr_watches, info->nr_transactions);
 }
 
 static unsigned host_audit(void *arg, FILE *out, bool json, const uint32_t *ignored_pids,
@@ -137,8 +139,10 @@ static unsigned host_audit(void *arg, FILE *out, bool json, const uint32_t *igno
 	fprintf(out,
 		json ? "],\"findings\":%u,\"domains\":%u,\"zombies\":%u,\"grants_shared\":%u,"
 		       "\"grants_mapped\":%u,\"ports_allocated\":%u,\"ports_bound\":%u,"
-		       "\"xenstore_connections\":%u,\"watches\":%u,\"transactions\":%u,\"nodes\":%u}\n"
-		     : "%u findings; %u domains, %u zombies; %u grants shared, %u mapped; %u ports, "
+		       "\"xenstore_connections\":%u,\"watches\":%u,\"transactions\":%u,\"nodes\":%"
+		       "u}\n"
+		     : "%u findings; %u domains, %u zombies; %u grants shared, %u mapped; %u "
+		       "ports, "
 		       "%u bound; %u xenstore clients, %u watches, %u transactions, %u nodes\n",
 		audit.nr_findings, totals.nr_domains, totals.nr_zombies, totals.nr_shared,
 		totals.nr_mapped, totals.nr_ports, totals.nr_bound, audit.nr_connections,
@@ -179,15 +183,18 @@ static int directory_lock(const char *dir, int *dir_fd_out, struct error *error)
 	int err, dir_fd;
 
 	if (mkdir(dir, 0700) && errno != EEXIST)
-		return error_set(error, errno, "cannot create directory %s: %s", dir, strerror(errno));
+		return error_set(error, errno, "cannot create directory %s: %s", dir,
+				 strerror(errno));
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0)
-		return error_set(error, errno, "cannot open directory %s: %s", dir, strerror(errno));
+		return error_set(error, errno, "cannot open directory %s: %s", dir,
+				 strerror(errno));
 	if (flock(dir_fd, LOCK_EX | LOCK_NB)) {
 		err = errno == EWOULDBLOCK
 			      ? error_set(error, EBUSY,
 					  "a loopback host is running in %s already: end it with "
-					  "vbdisk-loopback stop --dir %s, or choose another directory",
+					  "vbdisk-loopback stop --dir %s, or choose another "
+					  "directory",
 					  dir, dir)
 			      : error_set(error, errno, "cannot lock directory %s: %s", dir,
 					  strerror(errno));

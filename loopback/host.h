@@ -16,7 +16,8 @@ struct loopback_server;
 
 /* Serve in @dir, which is created if it is not there. SIGTERM and SIGINT end the host from now on.
  * 0, or -errno with @error. */
-int loopback_server_start(const char *dir, struct loopback_server **server_out, struct error *error);
+int loopback_server_start(const char *dir, struct loopback_server **server_out,
+			  struct error *error);
 
 /* Serve until told to end by a signal or a client. 0 or -errno. */
 int loopback_server_run(struct loopback_server *server);

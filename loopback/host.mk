@@ -11,10 +11,13 @@ loopback_libloopback_a_SOURCES = \
 noinst_LIBRARIES += loopback/libloopback_host.a
 loopback_libloopback_host_a_SOURCES = \
 	loopback/host.c loopback/host.h \
-	loopback/hypervisor.c loopback/hypervisor.h \
+	loopback/hypervisor.c loopback/hypervisor.h loopback/hypervisor-internal.h \
+	loopback/hypervisor-grants.c loopback/hypervisor-ports.c \
 	loopback/toolstack.c loopback/toolstack.h \
+	loopback/xenstored-serve.c loopback/xenstored-internal.h \
 	loopback/xenstored-transaction.c loopback/xenstored-transaction.h \
 	loopback/xenstored-tree.c loopback/xenstored-tree.h \
+	loopback/xenstored-watch.c \
 	loopback/xenstored-wire.c loopback/xenstored-wire.h
 
 bin_PROGRAMS += vbdisk-loopback

@@ -28,21 +28,24 @@ struct hypervisor_hooks {
 	void (*domain_introduced)(void *arg, uint32_t domid);
 	/* It stopped (suspended), or it is gone (dead). */
 	void (*domain_released)(void *arg, uint32_t domid, bool dead);
-	/* Write the whole host's audit to @out. Returns how many things are there beyond the base. */
+	/* Write the whole host's audit to @out. Returns how many things are there beyond the base.
+	 */
 	unsigned (*audit)(void *arg, FILE *out, bool json, const uint32_t *ignored_pids,
 			  unsigned nr_ignored);
 	/* Somebody asked the host to end. */
 	void (*stop)(void *arg);
 };
 
-/* Serve @dir/hypervisor from @loop; @hooks and @hook_arg must outlive it. 0, or -errno with @error. */
+/* Serve @dir/hypervisor from @loop; @hooks and @hook_arg must outlive it. 0, or -errno with @error.
+ */
 int hypervisor_start(struct loop *loop, const char *dir, const struct hypervisor_hooks *hooks,
 		     void *hook_arg, struct hypervisor **hypervisor_out, struct error *error);
 
 /* Disconnect every client, remove the socket. NULL is fine. */
 void hypervisor_stop(struct hypervisor *hypervisor);
 
-/* Notice now which clients are gone (a killed one's socket is closed before its parent can know). */
+/* Notice now which clients are gone (a killed one's socket is closed before its parent can know).
+ */
 void hypervisor_settle(struct hypervisor *hypervisor);
 
 /* What is shared, mapped, allocated or bound, in all. */
@@ -61,6 +64,7 @@ struct hypervisor_client_info {
 
 /* Call @show for each client. */
 void hypervisor_clients(struct hypervisor *hypervisor,
-			void (*show)(void *arg, const struct hypervisor_client_info *info), void *arg);
+			void (*show)(void *arg, const struct hypervisor_client_info *info),
+			void *arg);
 
 #endif

@@ -49,7 +49,8 @@ static void fds_take(struct msghdr *message, int fds[LOOPBACK_FDS_MAX])
 {
 	unsigned nr = 0;
 
-	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part;
+	     part = CMSG_NXTHDR(message, part)) {
 		size_t nr_here = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
 		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
@@ -66,8 +67,8 @@ static void fds_take(struct msghdr *message, int fds[LOOPBACK_FDS_MAX])
 	}
 }
 
-int loopback_call(int socket_fd, const struct loopback_request *request, struct loopback_reply *reply,
-		  int fds[LOOPBACK_FDS_MAX])
+int loopback_call(int socket_fd, const struct loopback_request *request,
+		  struct loopback_reply *reply, int fds[LOOPBACK_FDS_MAX])
 {
 	bool with_list = request->operation == LOOPBACK_MAP || request->operation == LOOPBACK_AUDIT;
 	size_t len = sizeof(*request) + (with_list ? request->nr * sizeof(request->grefs[0]) : 0);
@@ -110,9 +111,10 @@ int loopback_hello(const char *dir, uint32_t domid, bool wants_events, int fds[L
 	int err, socket_fd = host_connect(dir);
 
 	if (socket_fd < 0)
-		return error_set(error, -socket_fd,
-				 "no loopback host in %s (%s): start one with vbdisk-loopback run --dir %s",
-				 dir, strerror(-socket_fd), dir);
+		return error_set(
+			error, -socket_fd,
+			"no loopback host in %s (%s): start one with vbdisk-loopback run --dir %s",
+			dir, strerror(-socket_fd), dir);
 	err = loopback_call(socket_fd, &request, &reply, fds);
 	if (!err)
 		return socket_fd;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What the loopback host and its clients agree on: control messages and the layout of shared memory.
+ * What the loopback host and its clients agree on: control messages and the layout of shared
+ * memory.
  *
- * Owns: the messages of DIR/hypervisor (one SOCK_SEQPACKET packet each way per call), the layout of a
- *   domain's arena (grant table and pages) and of the event memory (port states, fault knob).
+ * Owns: the messages of DIR/hypervisor (one SOCK_SEQPACKET packet each way per call), the layout of
+ * a domain's arena (grant table and pages) and of the event memory (port states, fault knob).
  * Trusts / does not trust: shared memory may be scribbled on by any client; a reader can then see a
  *   wrong event or wrong data, but never leave the memory it mapped (all indices are checked, sizes
  *   are sealed).
@@ -23,7 +24,7 @@
 
 #define LOOPBACK_SOCKET "hypervisor"
 #define LOOPBACK_DOMID_MAX 0x7fefu /* below DOMID_FIRST_RESERVED of xen/include/public/xen.h */
-#define LOOPBACK_MAP_MAX 4096u     /* grants in one map() */
+#define LOOPBACK_MAP_MAX 4096u	   /* grants in one map() */
 #define LOOPBACK_FDS_MAX 2u
 
 /* The first member of each call is the operation; what the others mean:
@@ -34,15 +35,12 @@
  * MAP              domid, nr, flag: writable, grefs[nr] id; descriptor: the domain's arena
  * UNMAP            id                                   -
  * ARENA            domid                                descriptor: the domain's arena
- * SHARE            domid: with whom, nr, flag: writable id, value: first of nr grefs; descriptor: arena
- * UNSHARE          id                                   -
- * ALLOC_UNBOUND    domid: who may bind                  value: port
- * BIND             domid, id: remote port               value: port
- * UNBIND           id: port                             -
- * PORT_PEER        id: port                             id: generation, value: peer's port or 0;
- *                                                       descriptor with a peer: its wake eventfd
- * DOMAIN_STATE     domid                                value: enum xen_domain_state
- * DOMAIN_CREATE    domid                                -
+ * SHARE            domid: with whom, nr, flag: writable id, value: first of nr grefs; descriptor:
+ * arena UNSHARE          id                                   - ALLOC_UNBOUND    domid: who may
+ * bind                  value: port BIND             domid, id: remote port               value:
+ * port UNBIND           id: port                             - PORT_PEER        id: port id:
+ * generation, value: peer's port or 0; descriptor with a peer: its wake eventfd DOMAIN_STATE domid
+ * value: enum xen_domain_state DOMAIN_CREATE    domid                                -
  * DOMAIN_INTRODUCE domid                                - (xenstore fires @introduceDomain)
  * DOMAIN_SUSPEND   domid                                - (xenstore fires @releaseDomain)
  * DOMAIN_RESUME    domid                                -
@@ -93,8 +91,8 @@ struct loopback_reply {
 
 /* --- A domain's arena: a sealed memfd --- */
 
-#define LOOPBACK_NR_GREFS 32768u   /* what a domain of real Xen can grant with 64 table frames */
-#define LOOPBACK_FIRST_GREF 8u     /* 0..7 are reserved, as in Xen */
+#define LOOPBACK_NR_GREFS 32768u /* what a domain of real Xen can grant with 64 table frames */
+#define LOOPBACK_FIRST_GREF 8u	 /* 0..7 are reserved, as in Xen */
 
 #define LOOPBACK_GRANT_VALID 1u
 #define LOOPBACK_GRANT_WRITABLE 2u
@@ -109,10 +107,10 @@ struct loopback_arena {
 };
 
 #define LOOPBACK_ARENA_HEAD_BYTES sizeof(struct loopback_arena)
-#define LOOPBACK_ARENA_BYTES                                                                       \
-	(LOOPBACK_ARENA_HEAD_BYTES + (size_t)LOOPBACK_NR_GREFS * XEN_PAGE_SIZE)
+#define LOOPBACK_ARENA_BYTES (LOOPBACK_ARENA_HEAD_BYTES + (size_t)LOOPBACK_NR_GREFS * XEN_PAGE_SIZE)
 
-_Static_assert(LOOPBACK_ARENA_HEAD_BYTES % XEN_PAGE_SIZE == 0, "granted pages must be page aligned");
+_Static_assert(LOOPBACK_ARENA_HEAD_BYTES % XEN_PAGE_SIZE == 0,
+	       "granted pages must be page aligned");
 
 /* Where the page of @gref begins within the arena. */
 static inline size_t loopback_page_offset(uint32_t gref)
@@ -129,14 +127,14 @@ static inline size_t loopback_page_offset(uint32_t gref)
 
 /* A port of its own cache line: two queues never share one. */
 struct loopback_port {
-	_Atomic uint32_t state;      /* PENDING by the sender, MASKED by the owner */
+	_Atomic uint32_t state;	     /* PENDING by the sender, MASKED by the owner */
 	_Atomic uint32_t generation; /* moved on by the host whenever the peer changes */
 	uint8_t pad[64 - 2 * sizeof(uint32_t)];
 };
 
 struct loopback_events {
-	/* The fault knob: while refuse_left > 0, uses of a grant count refuse_countdown down; from 1 on
-	 * they are refused. */
+	/* The fault knob: while refuse_left > 0, uses of a grant count refuse_countdown down; from
+	 * 1 on they are refused. */
 	_Atomic int32_t refuse_countdown;
 	_Atomic int32_t refuse_left;
 	uint8_t pad[64 - 2 * sizeof(int32_t)];
@@ -160,8 +158,8 @@ int loopback_address(const char *dir, const char *name, struct sockaddr_un *addr
  * *@reply. Received descriptors go to @fds[0..LOOPBACK_FDS_MAX), -1 where there is none; the caller
  * closes them. 0 or the reply's status, or -ENOTCONN if the host is gone, -errno. Blocks until the
  * host answers. */
-int loopback_call(int socket_fd, const struct loopback_request *request, struct loopback_reply *reply,
-		  int fds[LOOPBACK_FDS_MAX]);
+int loopback_call(int socket_fd, const struct loopback_request *request,
+		  struct loopback_reply *reply, int fds[LOOPBACK_FDS_MAX]);
 
 /* Connect to the host in @dir and say that we are domain @domid; with @wants_events fds[0] is the
  * event memory, fds[1] the eventfd that wakes us. The control socket, or -errno with @error. */

@@ -55,7 +55,8 @@ int toolstack_open(const char *dir, struct toolstack **toolstack_out, struct err
 	}
 	err = loopback_address(dir, "xenstored", &address);
 	if (err || setenv("XENSTORED_PATH", address.sun_path, 1)) {
-		err = error_set(error, ENAMETOOLONG, "%s: cannot name the xenstore socket in it", dir);
+		err = error_set(error, ENAMETOOLONG, "%s: cannot name the xenstore socket in it",
+				dir);
 		goto err_close;
 	}
 	*toolstack_out = toolstack;
@@ -146,7 +147,8 @@ int toolstack_vdev_parse(const char *text, uint32_t *vdev_out)
 	}
 	if (ide || scsi || !strncmp(text, "xvd", 3)) {
 		at = text + (ide || scsi ? 2 : 3);
-		if (letters_parse(&at, &disk) || (*at && decimal_parse(&at, 255, &partition)) || *at)
+		if (letters_parse(&at, &disk) || (*at && decimal_parse(&at, 255, &partition)) ||
+		    *at)
 			return -EINVAL;
 		if (ide || scsi)
 			return vdev_emulated(ide, disk, partition, vdev_out);
@@ -186,17 +188,22 @@ static int domain_call(struct toolstack *toolstack, uint32_t operation, uint32_t
 	case 0:
 		return 0;
 	case -ESRCH:
-		return error_set(error, ESRCH, "cannot %s domain %u: there is no such domain", what, domid);
+		return error_set(error, ESRCH, "cannot %s domain %u: there is no such domain", what,
+				 domid);
 	case -EEXIST:
-		return error_set(error, EEXIST, "cannot %s domain %u: it exists already", what, domid);
+		return error_set(error, EEXIST, "cannot %s domain %u: it exists already", what,
+				 domid);
 	case -EBUSY:
-		return error_set(error, EBUSY,
-				 "cannot %s domain %u: its predecessor is dead, but some of its grants "
-				 "are still mapped (see audit)", what, domid);
+		return error_set(
+			error, EBUSY,
+			"cannot %s domain %u: its predecessor is dead, but some of its grants "
+			"are still mapped (see audit)",
+			what, domid);
 	case -EPERM:
 		return error_set(error, EPERM, "cannot %s domain %u: it is the host", what, domid);
 	default:
-		return error_set(error, -err, "cannot %s domain %u: %s", what, domid, strerror(-err));
+		return error_set(error, -err, "cannot %s domain %u: %s", what, domid,
+				 strerror(-err));
 	}
 }
 
@@ -217,7 +224,8 @@ int toolstack_domain_state(struct toolstack *toolstack, uint32_t domid,
 	int err = host_call(toolstack, LOOPBACK_DOMAIN_STATE, domid, &reply);
 
 	if (err)
-		return error_set(error, -err, "cannot ask for domain %u: %s", domid, strerror(-err));
+		return error_set(error, -err, "cannot ask for domain %u: %s", domid,
+				 strerror(-err));
 	*state_out = (enum xen_domain_state)reply.value;
 	return 0;
 }
@@ -258,7 +266,8 @@ int toolstack_audit(struct toolstack *toolstack, FILE *out, bool json, const uin
 int toolstack_refuse_grant(struct toolstack *toolstack, uint32_t nth, uint32_t count,
 			   struct error *error)
 {
-	struct loopback_request request = {.operation = LOOPBACK_REFUSE_GRANT, .id = nth, .nr = count};
+	struct loopback_request request = {
+		.operation = LOOPBACK_REFUSE_GRANT, .id = nth, .nr = count};
 	struct loopback_reply reply;
 	int fds[LOOPBACK_FDS_MAX], err = loopback_call(toolstack->socket_fd, &request, &reply, fds);
 
@@ -339,7 +348,13 @@ struct domain_body {
 static int domain_nodes_write(struct store *store, void *arg)
 {
 	static const char *const guest_writable[] = {
-		"control/shutdown", "device/suspend/event-channel", "data", "drivers", "feature", "attr", "error",
+		"control/shutdown",
+		"device/suspend/event-channel",
+		"data",
+		"drivers",
+		"feature",
+		"attr",
+		"error",
 	};
 	const struct domain_body *body = arg;
 	char home[PATH_SIZE], path[2 * PATH_SIZE];
@@ -382,7 +397,8 @@ int toolstack_domain_create(struct toolstack *toolstack, uint32_t domid, bool dr
 		return err;
 	err = store_transaction(toolstack->store, domain_nodes_write, &body);
 	if (err)
-		error_set(error, -err, "cannot write the nodes of domain %u: %s", domid, strerror(-err));
+		error_set(error, -err, "cannot write the nodes of domain %u: %s", domid,
+			  strerror(-err));
 	else
 		err = domain_call(toolstack, LOOPBACK_DOMAIN_INTRODUCE, domid, "introduce", error);
 	if (err)
@@ -398,14 +414,16 @@ struct attach_body {
 };
 
 /* The backend's keys, which /libxl repeats. */
-static int backend_keys_write(struct store *store, const char *dir, const struct toolstack_disk *disk)
+static int backend_keys_write(struct store *store, const char *dir,
+			      const struct toolstack_disk *disk)
 {
 	bool qdisk = !strcmp(disk->kind, "qdisk");
 	int err = 0;
 
 	STEP(err, store_write_key(store, dir, "params", "%s", disk->params));
 	if (!qdisk)
-		STEP(err, store_write_key(store, dir, "script", "%s", "/etc/xen/scripts/block-tap"));
+		STEP(err,
+		     store_write_key(store, dir, "script", "%s", "/etc/xen/scripts/block-tap"));
 	STEP(err, store_write_key(store, dir, "frontend-id", "%u", disk->domid));
 	STEP(err, store_write_key(store, dir, "online", "1"));
 	STEP(err, store_write_key(store, dir, "removable", "%d", disk->cdrom));
@@ -471,20 +489,21 @@ int toolstack_attach(struct toolstack *toolstack, const struct toolstack_disk *d
 	if (err)
 		return err;
 	if (state == XEN_DOMAIN_DEAD)
-		return error_set(error, ESRCH, "cannot attach %s: there is no domain %u", disk->vdev_text,
-				 disk->domid);
+		return error_set(error, ESRCH, "cannot attach %s: there is no domain %u",
+				 disk->vdev_text, disk->domid);
 	err = store_need(toolstack, error);
 	if (err)
 		return err;
-	snprintf(body.paths.backend, PATH_SIZE, "/local/domain/%u/backend/%s/%u/%u", disk->backend_domid,
-		 disk->kind, disk->domid, disk->vdev);
+	snprintf(body.paths.backend, PATH_SIZE, "/local/domain/%u/backend/%s/%u/%u",
+		 disk->backend_domid, disk->kind, disk->domid, disk->vdev);
 	snprintf(body.paths.frontend, PATH_SIZE, "/local/domain/%u/device/vbd/%u", disk->domid,
 		 disk->vdev);
 	snprintf(body.paths.libxl, PATH_SIZE, "/libxl/%u/device/vbd/%u", disk->domid, disk->vdev);
 	err = store_transaction(toolstack->store, attach_write, &body);
 	if (err == -EEXIST)
-		return error_set(error, EEXIST, "domain %u has a device %s already: detach it first",
-				 disk->domid, disk->vdev_text);
+		return error_set(error, EEXIST,
+				 "domain %u has a device %s already: detach it first", disk->domid,
+				 disk->vdev_text);
 	return err ? error_set(error, -err, "cannot attach %s to domain %u: %s", disk->vdev_text,
 			       disk->domid, strerror(-err))
 		   : 0;
@@ -510,8 +529,8 @@ static int node_check(struct store *store, const char *path, const char *wanted,
 	}
 }
 
-/* Wait until "@dir/@key" reads @wanted, or with NULL until it is gone. With @must_stay a vanished node
- * is -ENOENT (libxl's devstate_callback()). 0, -ETIMEDOUT, -errno. */
+/* Wait until "@dir/@key" reads @wanted, or with NULL until it is gone. With @must_stay a vanished
+ * node is -ENOENT (libxl's devstate_callback()). 0, -ETIMEDOUT, -errno. */
 static int node_wait(const char *dir, const char *key, const char *wanted, bool must_stay,
 		     unsigned timeout_ms)
 {
@@ -536,11 +555,13 @@ static int node_wait(const char *dir, const char *key, const char *wanted, bool 
 		err = -ETIMEDOUT;
 		if (now_ns >= end_ns)
 			break;
-		if (poll(&ready, 1, (int)((end_ns - now_ns) / NSEC_PER_MSEC) + 1) < 0 && errno != EINTR) {
+		if (poll(&ready, 1, (int)((end_ns - now_ns) / NSEC_PER_MSEC) + 1) < 0 &&
+		    errno != EINTR) {
 			err = -errno;
 			break;
 		}
-		while ((err = store_next_event(store, event, sizeof(event), token, sizeof(token))) > 0)
+		while ((err = store_next_event(store, event, sizeof(event), token, sizeof(token))) >
+		       0)
 			;
 	}
 	store_close(store);
@@ -558,7 +579,8 @@ static int vbd_find(struct toolstack *toolstack, uint32_t domid, uint32_t vdev,
 	snprintf(paths->libxl, PATH_SIZE, "/libxl/%u/device/vbd/%u", domid, vdev);
 	snprintf(paths->frontend, PATH_SIZE, "/local/domain/%u/device/vbd/%u", domid, vdev);
 	err = store_read_key(toolstack->store, paths->libxl, "backend", paths->backend, PATH_SIZE);
-	return err ? error_set(error, -err, "domain %u has no device %u: %s", domid, vdev, strerror(-err))
+	return err ? error_set(error, -err, "domain %u has no device %u: %s", domid, vdev,
+			       strerror(-err))
 		   : 0;
 }
 
@@ -605,9 +627,9 @@ static int vbd_nodes_remove(struct store *store, void *arg)
 
 struct close_body {
 	const struct vbd_paths *paths;
-	bool ask;             /* online=0, state=5 */
+	bool ask;	      /* online=0, state=5 */
 	bool remove_frontend; /* the guest has no say any more */
-	bool gone;            /* out: there is no backend */
+	bool gone;	      /* out: there is no backend */
 };
 
 /* Ask the backend to close, or declare it closed (device_qemu_timeout()). */
@@ -655,10 +677,10 @@ static int vbd_remove(struct toolstack *toolstack, const struct vbd_paths *paths
 		   : 0;
 }
 
-/* Close and remove one VBD. @dead: the guest does not answer any more; then qdisk is not asked, only
- * told after @grace_ms. @force: remove the nodes whatever the backend does. */
-static int vbd_close(struct toolstack *toolstack, const struct vbd_paths *paths, bool dead, bool force,
-		     unsigned grace_ms, unsigned timeout_ms, struct error *error)
+/* Close and remove one VBD. @dead: the guest does not answer any more; then qdisk is not asked,
+ * only told after @grace_ms. @force: remove the nodes whatever the backend does. */
+static int vbd_close(struct toolstack *toolstack, const struct vbd_paths *paths, bool dead,
+		     bool force, unsigned grace_ms, unsigned timeout_ms, struct error *error)
 {
 	struct close_body body = {.paths = paths, .ask = !dead || !path_is_qdisk(paths->backend)};
 	int err;
@@ -668,7 +690,8 @@ static int vbd_close(struct toolstack *toolstack, const struct vbd_paths *paths,
 		poll(NULL, 0, (int)grace_ms);
 	err = store_transaction(toolstack->store, backend_close, &body);
 	if (err)
-		return error_set(error, -err, "cannot close %s: %s", paths->backend, strerror(-err));
+		return error_set(error, -err, "cannot close %s: %s", paths->backend,
+				 strerror(-err));
 	if (!body.gone && body.ask) {
 		bool stays = path_in_dom0(paths->backend);
 
@@ -676,8 +699,10 @@ static int vbd_close(struct toolstack *toolstack, const struct vbd_paths *paths,
 		if (!err && !stays)
 			err = node_wait(paths->backend, "state", NULL, false, timeout_ms);
 		if (err == -ENOENT)
-			error_set(error, ENOENT, "%s vanished before it was closed: a backend in domain 0 "
-				  "must leave its nodes to the toolstack", paths->backend);
+			error_set(error, ENOENT,
+				  "%s vanished before it was closed: a backend in domain 0 "
+				  "must leave its nodes to the toolstack",
+				  paths->backend);
 		else if (err)
 			error_set(error, -err, "%s did not close within %u ms: %s", paths->backend,
 				  timeout_ms, strerror(-err));
@@ -698,7 +723,8 @@ int toolstack_detach(struct toolstack *toolstack, uint32_t domid, uint32_t vdev,
 		err = toolstack_domain_state(toolstack, domid, &state, error);
 	if (err)
 		return err;
-	return vbd_close(toolstack, &paths, state != XEN_DOMAIN_RUNNING, force, 2000, timeout_ms, error);
+	return vbd_close(toolstack, &paths, state != XEN_DOMAIN_RUNNING, force, 2000, timeout_ms,
+			 error);
 }
 
 /* All VBDs of a domain. The grace is taken once: libxl closes them side by side. */
@@ -756,7 +782,8 @@ int toolstack_domain_destroy(struct toolstack *toolstack, uint32_t domid, bool k
 	if (!domid)
 		return error_set(error, EPERM, "cannot destroy domain 0: it is the host");
 	if (state == XEN_DOMAIN_DEAD)
-		return error_set(error, ESRCH, "cannot destroy domain %u: there is no such domain", domid);
+		return error_set(error, ESRCH, "cannot destroy domain %u: there is no such domain",
+				 domid);
 	if (!keep_nodes) {
 		err = store_need(toolstack, error);
 		if (!err)
@@ -765,8 +792,8 @@ int toolstack_domain_destroy(struct toolstack *toolstack, uint32_t domid, bool k
 			return err;
 		err = store_transaction(toolstack->store, domain_nodes_remove, &domid);
 		if (err)
-			return error_set(error, -err, "cannot remove the nodes of domain %u: %s", domid,
-					 strerror(-err));
+			return error_set(error, -err, "cannot remove the nodes of domain %u: %s",
+					 domid, strerror(-err));
 	}
 	return domain_call(toolstack, LOOPBACK_DOMAIN_DESTROY, domid, "destroy", error);
 }

@@ -34,9 +34,9 @@ int toolstack_vdev_parse(const char *text, uint32_t *vdev_out);
 int toolstack_domain_create(struct toolstack *toolstack, uint32_t domid, bool driver_domain,
 			    struct error *error);
 
-/* Close its VBDs as libxl does for a dead guest (qdisk: wait @grace_ms, write state 6; others: ask, and
- * wait for state 6 at most 10 s), remove its nodes and theirs, destroy it. With @keep_nodes only the
- * last. */
+/* Close its VBDs as libxl does for a dead guest (qdisk: wait @grace_ms, write state 6; others: ask,
+ * and wait for state 6 at most 10 s), remove its nodes and theirs, destroy it. With @keep_nodes
+ * only the last. */
 int toolstack_domain_destroy(struct toolstack *toolstack, uint32_t domid, bool keep_nodes,
 			     unsigned grace_ms, struct error *error);
 
@@ -58,8 +58,8 @@ struct toolstack_disk {
 int toolstack_attach(struct toolstack *toolstack, const struct toolstack_disk *disk,
 		     struct error *error);
 
-/* Ask the backend to close, wait for state 6, remove the nodes (of a backend in another domain: wait
- * until it removed them). -ETIMEDOUT: the nodes stay; with @force they go even so. */
+/* Ask the backend to close, wait for state 6, remove the nodes (of a backend in another domain:
+ * wait until it removed them). -ETIMEDOUT: the nodes stay; with @force they go even so. */
 int toolstack_detach(struct toolstack *toolstack, uint32_t domid, uint32_t vdev, bool force,
 		     unsigned timeout_ms, struct error *error);
 
@@ -67,8 +67,8 @@ int toolstack_detach(struct toolstack *toolstack, uint32_t domid, uint32_t vdev,
 int toolstack_wait(struct toolstack *toolstack, uint32_t domid, uint32_t vdev, bool frontend,
 		   unsigned state, unsigned timeout_ms, struct error *error);
 
-/* Print the host's audit to @out. *@nr_findings_out: what is there beyond the base and the processes
- * of @ignored_pids. */
+/* Print the host's audit to @out. *@nr_findings_out: what is there beyond the base and the
+ * processes of @ignored_pids. */
 int toolstack_audit(struct toolstack *toolstack, FILE *out, bool json, const uint32_t *ignored_pids,
 		    unsigned nr_ignored, unsigned *nr_findings_out, struct error *error);
 

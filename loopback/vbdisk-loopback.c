@@ -27,7 +27,8 @@ enum exit_status { STATUS_OK, STATUS_FAILED, STATUS_USAGE, STATUS_TIMEOUT };
 static const char usage_text[] =
 	"usage: vbdisk-loopback COMMAND --dir DIR [ARGUMENTS]\n"
 	"\n"
-	"An embedded Xen host for programs that need one and have none: a xenstore server, grants and\n"
+	"An embedded Xen host for programs that need one and have none: a xenstore server, grants "
+	"and\n"
 	"event channels among the processes of one machine. DIR holds its sockets.\n"
 	"\n"
 	"The host:\n"
@@ -50,7 +51,8 @@ static const char usage_text[] =
 	"  detach DOMID VDEV [--force] [--timeout SECONDS]\n"
 	"  wait DOMID VDEV --backend-state N | --frontend-state N [--timeout SECONDS]\n"
 	"\n"
-	"Exit status: 0 done, 1 failed, 2 usage, 3 time-out (10 s unless --timeout says otherwise).\n";
+	"Exit status: 0 done, 1 failed, 2 usage, 3 time-out (10 s unless --timeout says "
+	"otherwise).\n";
 
 struct arguments {
 	const char *dir;
@@ -91,7 +93,8 @@ static int number_parse(const char *text, unsigned long max, unsigned long *numb
 
 	errno = 0;
 	*number_out = strtoul(text, &end, 10);
-	return errno || *end || !*text || *text < '0' || *text > '9' || *number_out > max ? -EINVAL : 0;
+	return errno || *end || !*text || *text < '0' || *text > '9' || *number_out > max ? -EINVAL
+											  : 0;
 }
 
 static int seconds_parse(const char *text, unsigned *ms_out)
@@ -127,8 +130,8 @@ static int command_run(const struct arguments *arguments)
 }
 
 static int with_toolstack(const struct arguments *arguments,
-			  int (*body)(struct toolstack *toolstack, const struct arguments *arguments,
-				      struct error *error))
+			  int (*body)(struct toolstack *toolstack,
+				      const struct arguments *arguments, struct error *error))
 {
 	struct toolstack *toolstack;
 	struct error error = {""};
@@ -141,7 +144,8 @@ static int with_toolstack(const struct arguments *arguments,
 	return finish(err, &error);
 }
 
-static int do_stop(struct toolstack *toolstack, const struct arguments *arguments, struct error *error)
+static int do_stop(struct toolstack *toolstack, const struct arguments *arguments,
+		   struct error *error)
 {
 	(void)arguments;
 	return toolstack_stop(toolstack, error);
@@ -155,8 +159,8 @@ static int do_audit(struct toolstack *toolstack, const struct arguments *argumen
 				  arguments->nr_ignored, &nr_findings, error);
 
 	if (!err && arguments->expect_clean && nr_findings)
-		err = error_set(error, EBUSY, "the host in %s is not clean: %u findings", arguments->dir,
-				nr_findings);
+		err = error_set(error, EBUSY, "the host in %s is not clean: %u findings",
+				arguments->dir, nr_findings);
 	return err;
 }
 
@@ -167,14 +171,16 @@ static int do_refuse_grant(struct toolstack *toolstack, const struct arguments *
 
 	if (number_parse(arguments->words[0], INT32_MAX, &nth) || !nth ||
 	    (arguments->nr_words > 1 && number_parse(arguments->words[1], INT32_MAX, &count)))
-		return error_set(error, EINVAL, "refuse-grant takes numbers: N from 1 on, COUNT from 0 on");
+		return error_set(error, EINVAL,
+				 "refuse-grant takes numbers: N from 1 on, COUNT from 0 on");
 	return toolstack_refuse_grant(toolstack, (uint32_t)nth, (uint32_t)count, error);
 }
 
 static int do_domain_create(struct toolstack *toolstack, const struct arguments *arguments,
 			    struct error *error)
 {
-	return toolstack_domain_create(toolstack, arguments->disk.domid, arguments->driver_domain, error);
+	return toolstack_domain_create(toolstack, arguments->disk.domid, arguments->driver_domain,
+				       error);
 }
 
 static int do_domain_destroy(struct toolstack *toolstack, const struct arguments *arguments,
@@ -221,8 +227,8 @@ static int do_attach(struct toolstack *toolstack, const struct arguments *argume
 static int do_detach(struct toolstack *toolstack, const struct arguments *arguments,
 		     struct error *error)
 {
-	return toolstack_detach(toolstack, arguments->disk.domid, arguments->disk.vdev, arguments->force,
-				arguments->timeout_ms, error);
+	return toolstack_detach(toolstack, arguments->disk.domid, arguments->disk.vdev,
+				arguments->force, arguments->timeout_ms, error);
 }
 
 static int do_wait(struct toolstack *toolstack, const struct arguments *arguments,
@@ -230,9 +236,10 @@ static int do_wait(struct toolstack *toolstack, const struct arguments *argument
 {
 	bool frontend = arguments->frontend_state >= 0;
 
-	return toolstack_wait(toolstack, arguments->disk.domid, arguments->disk.vdev, frontend,
-			      (unsigned)(frontend ? arguments->frontend_state : arguments->backend_state),
-			      arguments->timeout_ms, error);
+	return toolstack_wait(
+		toolstack, arguments->disk.domid, arguments->disk.vdev, frontend,
+		(unsigned)(frontend ? arguments->frontend_state : arguments->backend_state),
+		arguments->timeout_ms, error);
 }
 
 struct command {
@@ -322,8 +329,10 @@ static int option_take(struct arguments *arguments, int option)
 		arguments->expect_clean = true;
 		break;
 	case OPTION_IGNORE_PID:
-		if (number_parse(optarg, INT32_MAX, &number) || arguments->nr_ignored == IGNORED_PIDS_MAX)
-			return usage_error("--ignore-pid %s: not a process id, or too many of them", optarg);
+		if (number_parse(optarg, INT32_MAX, &number) ||
+		    arguments->nr_ignored == IGNORED_PIDS_MAX)
+			return usage_error("--ignore-pid %s: not a process id, or too many of them",
+					   optarg);
 		arguments->ignored_pids[arguments->nr_ignored++] = (uint32_t)number;
 		break;
 	case OPTION_KEEP_NODES:

@@ -5,8 +5,8 @@
  * Owns: a connection to DIR/hypervisor, the local view of arenas, mappings, shares and ports.
  * Trusts / does not trust: a peer's pages and grants may change or vanish under us; that yields an
  *   errno or other bytes, never a signal (the memory's size is sealed).
- * Runs on: one thread at a time. copy, notify, pending and unmask work in shared memory; they ask the
- *   host only when a peer is new (the first copy of a domain, the first notify of a binding).
+ * Runs on: one thread at a time. copy, notify, pending and unmask work in shared memory; they ask
+ * the host only when a peer is new (the first copy of a domain, the first notify of a binding).
  * Must not know: blkif, rings, xenstore.
  *
  * No wake-up is lost: a sender sets PENDING and wakes the owner if the port was neither pending nor
@@ -93,7 +93,8 @@ static int host_call_id(struct loopback_host *loopback, uint32_t operation, uint
 
 /* --- Mappings and shares --- */
 
-/* Lay the pages of @grefs side by side: reserve the range, then put each run of neighbours into it. */
+/* Lay the pages of @grefs side by side: reserve the range, then put each run of neighbours into it.
+ */
 static int pages_map(int arena_fd, const uint32_t *grefs, uint32_t nr, int protection,
 		     uint8_t **addr_out)
 {
@@ -106,9 +107,9 @@ static int pages_map(int arena_fd, const uint32_t *grefs, uint32_t nr, int prote
 	for (first = 0; first < nr; first = end) {
 		for (end = first + 1; end < nr && grefs[end] == grefs[end - 1] + 1; end++)
 			;
-		if (mmap(addr + (size_t)first * XEN_PAGE_SIZE, (size_t)(end - first) * XEN_PAGE_SIZE,
-			 protection, MAP_SHARED | MAP_FIXED, arena_fd,
-			 (off_t)loopback_page_offset(grefs[first])) == MAP_FAILED) {
+		if (mmap(addr + (size_t)first * XEN_PAGE_SIZE,
+			 (size_t)(end - first) * XEN_PAGE_SIZE, protection, MAP_SHARED | MAP_FIXED,
+			 arena_fd, (off_t)loopback_page_offset(grefs[first])) == MAP_FAILED) {
 			int err = -errno;
 
 			munmap(addr, (size_t)nr * XEN_PAGE_SIZE);
@@ -142,7 +143,7 @@ static int range_release(struct loopback_host *loopback, void *addr, unsigned nr
 {
 	struct range *range;
 
-	LIST_FOREACH(range, &loopback->ranges, link) {
+	LIST_FOREACH (range, &loopback->ranges, link) {
 		uint32_t id = range->id;
 
 		if (range->addr != addr || range->nr != nr || range->shared != shared)
@@ -259,7 +260,7 @@ static int arena_get(struct loopback_host *loopback, uint32_t domid, struct aren
 	struct arena *arena;
 	int fds[LOOPBACK_FDS_MAX], err;
 
-	LIST_FOREACH(arena, &loopback->arenas, link) {
+	LIST_FOREACH (arena, &loopback->arenas, link) {
 		if (arena->domid != domid)
 			continue;
 		if (!atomic_load_explicit(&((struct loopback_arena *)arena->base)->dead,
@@ -340,8 +341,10 @@ static int loopback_copy(struct xen_host *host, uint32_t domid, enum xen_copy_di
 	int err = arena_get(loopback, domid, &arena);
 
 	for (unsigned i = 0; i < nr; i++)
-		pieces[i].status = err ? err : piece_copy(loopback, arena->base, direction, &pieces[i]);
-	/* A peer that is gone fails its pieces, as Xen's GNTST_bad_domain does; the call itself worked. */
+		pieces[i].status = err ? err
+				       : piece_copy(loopback, arena->base, direction, &pieces[i]);
+	/* A peer that is gone fails its pieces, as Xen's GNTST_bad_domain does; the call itself
+	 * worked. */
 	return err == -ESRCH ? 0 : err;
 }
 
@@ -351,7 +354,7 @@ static struct local_port *port_find(struct loopback_host *loopback, uint32_t num
 {
 	struct local_port *port;
 
-	LIST_FOREACH(port, &loopback->ports, link)
+	LIST_FOREACH (port, &loopback->ports, link)
 		if (port->number == number)
 			return port;
 	return NULL;
@@ -468,7 +471,8 @@ static int loopback_notify(struct xen_host *host, uint32_t number)
 		return 0; /* unbound: Xen drops it too, the peer looks once when it binds */
 	before = atomic_fetch_or(&port_shared(loopback, port->peer_number)->state,
 				 LOOPBACK_PORT_PENDING);
-	return before & (LOOPBACK_PORT_PENDING | LOOPBACK_PORT_MASKED) ? 0 : wake(port->peer_wake_fd);
+	return before & (LOOPBACK_PORT_PENDING | LOOPBACK_PORT_MASKED) ? 0
+								       : wake(port->peer_wake_fd);
 }
 
 static int loopback_poll_fd(struct xen_host *host)
@@ -493,7 +497,7 @@ static struct local_port *ports_take(struct loopback_host *loopback)
 	for (port = first; port; port = LIST_NEXT(port, link))
 		if (port_take(loopback, port))
 			return port;
-	LIST_FOREACH(port, &loopback->ports, link) {
+	LIST_FOREACH (port, &loopback->ports, link) {
 		if (port == first)
 			break; /* from here on we have looked */
 		if (port_take(loopback, port))
@@ -509,7 +513,8 @@ static int loopback_pending(struct xen_host *host, uint32_t *port_out)
 	uint64_t count;
 
 	if (!port) {
-		/* Quiet the descriptor, then look again: an event from here on makes it readable. */
+		/* Quiet the descriptor, then look again: an event from here on makes it readable.
+		 */
 		if (read(loopback->wake_fd, &count, sizeof(count)) < 0)
 			return errno == EAGAIN || errno == EINTR ? -EAGAIN : -errno;
 		port = ports_take(loopback);
@@ -575,7 +580,8 @@ static const struct xen_host_ops loopback_ops = {
 	.close = loopback_close,
 };
 
-int xen_loopback_open(const char *dir, uint32_t domid, struct xen_host **host_out, struct error *error)
+int xen_loopback_open(const char *dir, uint32_t domid, struct xen_host **host_out,
+		      struct error *error)
 {
 	struct loopback_host *loopback = calloc(1, sizeof(*loopback));
 	int fds[LOOPBACK_FDS_MAX], err;
@@ -596,8 +602,9 @@ int xen_loopback_open(const char *dir, uint32_t domid, struct xen_host **host_ou
 	loopback->events = mmap(NULL, sizeof(*loopback->events), PROT_READ | PROT_WRITE, MAP_SHARED,
 				fds[0], 0);
 	if (loopback->events == MAP_FAILED) {
-		err = error_set(error, errno, "cannot map the event memory of the loopback host in %s: %s",
-				dir, strerror(errno));
+		err = error_set(error, errno,
+				"cannot map the event memory of the loopback host in %s: %s", dir,
+				strerror(errno));
 		goto err_close;
 	}
 	fd_close(fds[0]);
@@ -647,7 +654,8 @@ static const struct xen_domains_ops loopback_domains_ops = {
 	.close = loopback_domains_close,
 };
 
-int xen_loopback_domains_open(const char *dir, struct xen_domains **domains_out, struct error *error)
+int xen_loopback_domains_open(const char *dir, struct xen_domains **domains_out,
+			      struct error *error)
 {
 	struct loopback_domains *loopback = calloc(1, sizeof(*loopback));
 	int fds[LOOPBACK_FDS_MAX];

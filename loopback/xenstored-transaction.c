@@ -8,8 +8,8 @@
  * Must not know: messages, watches.
  *
  * A node counts as looked at when it was read, listed, written, created or removed, and so does the
- * parent of what was created or removed, because its list of children changed. If each of them is in
- * the current tree what it was in the snapshot, replaying the changes there gives what the
+ * parent of what was created or removed, because its list of children changed. If each of them is
+ * in the current tree what it was in the snapshot, replaying the changes there gives what the
  * transaction saw.
  */
 #include "config.h"
@@ -100,7 +100,7 @@ static int look_add(struct transaction *transaction, const char *path, bool whol
 	struct look *look;
 	size_t size = strlen(path) + 1;
 
-	STAILQ_FOREACH(look, &transaction->looks, link) {
+	STAILQ_FOREACH (look, &transaction->looks, link) {
 		if (strcmp(look->path, path))
 			continue;
 		look->whole_subtree |= whole_subtree;
@@ -218,7 +218,8 @@ static bool look_holds(const struct transaction *transaction, const struct look 
 	return (then ? then->generation : 0) == (now ? now->generation : 0);
 }
 
-int transaction_commit(struct transaction *transaction, struct tree **tree, struct tree **before_out)
+int transaction_commit(struct transaction *transaction, struct tree **tree,
+		       struct tree **before_out)
 {
 	struct tree *after;
 	const struct look *look;
@@ -226,13 +227,13 @@ int transaction_commit(struct transaction *transaction, struct tree **tree, stru
 	bool changed;
 	int err;
 
-	STAILQ_FOREACH(look, &transaction->looks, link)
+	STAILQ_FOREACH (look, &transaction->looks, link)
 		if (!look_holds(transaction, look, *tree))
 			return -EAGAIN;
 	after = tree_snapshot(*tree);
 	if (!after)
 		return -ENOMEM;
-	STAILQ_FOREACH(change, &transaction->changes, link) {
+	STAILQ_FOREACH (change, &transaction->changes, link) {
 		err = tree_apply(after, transaction->domid, &change->change, &changed);
 		if (err) {
 			tree_free(after);
@@ -249,11 +250,11 @@ void transaction_changes(const struct transaction *transaction,
 {
 	const struct change *change, *other;
 
-	STAILQ_FOREACH(change, &transaction->changes, link) {
+	STAILQ_FOREACH (change, &transaction->changes, link) {
 		const struct change *first = NULL;
 		bool removed = false;
 
-		STAILQ_FOREACH(other, &transaction->changes, link) {
+		STAILQ_FOREACH (other, &transaction->changes, link) {
 			if (strcmp(other->path, change->path))
 				continue;
 			if (!first)

@@ -33,9 +33,10 @@ int transaction_look(struct transaction *transaction, const char *path);
 int transaction_apply(struct transaction *transaction, const struct tree_change *change);
 
 /* Bring the changes to *@tree, as one. 0: *@before_out is the tree before, the caller's to free.
- * -EAGAIN: something that was read or written has changed since the start; -ENOSPC, -ENOMEM: nothing
- * changed either. */
-int transaction_commit(struct transaction *transaction, struct tree **tree, struct tree **before_out);
+ * -EAGAIN: something that was read or written has changed since the start; -ENOSPC, -ENOMEM:
+ * nothing changed either. */
+int transaction_commit(struct transaction *transaction, struct tree **tree,
+		       struct tree **before_out);
 
 /* Call @changed once for each path that the transaction changed, in the order of first change;
  * @removed: the node was removed, whatever came after. */

@@ -58,8 +58,8 @@ static void *bytes_copy(const void *bytes, size_t len)
 }
 
 static struct tree_node *node_create(const char *name, size_t name_len,
-				     const struct tree_permission *permissions, unsigned nr_permissions,
-				     const void *value, size_t value_len)
+				     const struct tree_permission *permissions,
+				     unsigned nr_permissions, const void *value, size_t value_len)
 {
 	struct tree_node *node = calloc(1, sizeof(*node));
 
@@ -278,7 +278,8 @@ void tree_free(struct tree *tree)
 
 /* --- Looking --- */
 
-unsigned tree_permission_bits(const struct tree_permission *permissions, unsigned nr, uint32_t domid)
+unsigned tree_permission_bits(const struct tree_permission *permissions, unsigned nr,
+			      uint32_t domid)
 {
 	if (!domid || permissions[0].domid == domid)
 		return TREE_READ | TREE_WRITE;
@@ -290,7 +291,8 @@ unsigned tree_permission_bits(const struct tree_permission *permissions, unsigne
 
 static bool node_permits(const struct tree_node *node, uint32_t domid, unsigned bits)
 {
-	return (tree_permission_bits(node->permissions, node->nr_permissions, domid) & bits) == bits;
+	return (tree_permission_bits(node->permissions, node->nr_permissions, domid) & bits) ==
+	       bits;
 }
 
 const struct tree_node *tree_find(const struct tree *tree, const char *path)
@@ -340,8 +342,9 @@ void tree_ancestor(const struct tree *tree, const char *path, char *ancestor)
 /* Whether a node of this size is too much for a guest. */
 static bool node_too_big(uint32_t domid, size_t bytes, unsigned nr_permissions)
 {
-	return domid && (bytes + nr_permissions * sizeof(struct tree_permission) > TREE_QUOTA_NODE_BYTES ||
-			 nr_permissions > TREE_QUOTA_PERMISSIONS);
+	return domid &&
+	       (bytes + nr_permissions * sizeof(struct tree_permission) > TREE_QUOTA_NODE_BYTES ||
+		nr_permissions > TREE_QUOTA_PERMISSIONS);
 }
 
 static int child_insert(struct tree_node *parent, struct tree_node *child)
@@ -377,8 +380,8 @@ static int nodes_create(struct tree *tree, uint32_t domid, const char *path, con
 	if (!parent)
 		return -ENOMEM;
 	/* Permissions come from above; a guest owns what it creates. */
-	permissions = bytes_copy(parent->permissions,
-				 parent->nr_permissions * sizeof(permissions[0]));
+	permissions =
+		bytes_copy(parent->permissions, parent->nr_permissions * sizeof(permissions[0]));
 	if (!permissions)
 		return -ENOMEM;
 	if (domid)
@@ -498,7 +501,8 @@ static int node_set_permissions(struct tree *tree, uint32_t domid, const char *p
 	return 0;
 }
 
-int tree_apply(struct tree *tree, uint32_t domid, const struct tree_change *change, bool *changed_out)
+int tree_apply(struct tree *tree, uint32_t domid, const struct tree_change *change,
+	       bool *changed_out)
 {
 	const char *rest;
 	const struct tree_node *node = path_walk(tree, change->path, &rest);

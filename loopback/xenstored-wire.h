@@ -2,14 +2,14 @@
  *
  * The xenstore server of the loopback host: messages, connections, watches.
  *
- * Owns: the sockets DIR/xenstored (domain 0) and DIR/xenstored-<domid>, their connections with watches
- *   and transactions, the current tree.
- * Trusts / does not trust: every byte may be hostile; a malformed message ends its connection, nothing
- *   else. A guest that does not read its events is disconnected.
- * Runs on: the host's one thread, from its event loop; never blocks.
- * Must not know: grants, event channels, blkif.
+ * Owns: the sockets DIR/xenstored (domain 0) and DIR/xenstored-<domid>, their connections with
+ * watches and transactions, the current tree. Trusts / does not trust: every byte may be hostile; a
+ * malformed message ends its connection, nothing else. A guest that does not read its events is
+ * disconnected. Runs on: the host's one thread, from its event loop; never blocks. Must not know:
+ * grants, event channels, blkif.
  *
- * The protocol is that of xen/io/xs_wire.h and Xen's docs/misc/xenstore.txt, as C xenstored speaks it.
+ * The protocol is that of xen/io/xs_wire.h and Xen's docs/misc/xenstore.txt, as C xenstored speaks
+ * it.
  */
 #ifndef VBDISK_XENSTORED_WIRE_H
 #define VBDISK_XENSTORED_WIRE_H
@@ -39,7 +39,8 @@ int xenstored_add_domain(struct xenstored *xenstored, uint32_t domid);
 /* From now on the domain counts as introduced; fires @introduceDomain. */
 void xenstored_introduce(struct xenstored *xenstored, uint32_t domid);
 
-/* The domain stopped, or with @dead is gone: its socket and connections go. Fires @releaseDomain. */
+/* The domain stopped, or with @dead is gone: its socket and connections go. Fires @releaseDomain.
+ */
 void xenstored_release(struct xenstored *xenstored, uint32_t domid, bool dead);
 
 /* Notice now which connections were closed by their other end. */

@@ -72,8 +72,9 @@ static inline unsigned test_host_findings(struct test_host *host)
 	FILE *null = fopen("/dev/null", "w");
 
 	assert_non_null(null);
-	assert_int_equal(toolstack_audit(host->toolstack, null, false, &own_pid, 1, &nr_findings, &error),
-			 0);
+	assert_int_equal(
+		toolstack_audit(host->toolstack, null, false, &own_pid, 1, &nr_findings, &error),
+		0);
 	fclose(null);
 	return nr_findings;
 }
@@ -88,7 +89,8 @@ static inline unsigned test_host_count(struct test_host *host, const char *name)
 	FILE *out = open_memstream(&text, &size);
 
 	assert_non_null(out);
-	assert_int_equal(toolstack_audit(host->toolstack, out, true, NULL, 0, &nr_findings, &error), 0);
+	assert_int_equal(toolstack_audit(host->toolstack, out, true, NULL, 0, &nr_findings, &error),
+			 0);
 	fclose(out);
 	/* Totals come last; clients have counts of the same names before. */
 	at = strstr(text, "\"findings\":");

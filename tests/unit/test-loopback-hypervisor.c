@@ -110,10 +110,12 @@ static void test_map_refused(void **state)
 	(void)state;
 	assert_int_equal(front->ops->share(front, 0, 2, false, grefs, &shared), 0);
 	assert_int_equal(back->ops->map(back, 1, grefs, 2, true, &mapped), -EACCES); /* read-only */
-	assert_int_equal(other->ops->map(other, 1, grefs, 2, false, &mapped), -EACCES); /* not for it */
+	assert_int_equal(other->ops->map(other, 1, grefs, 2, false, &mapped),
+			 -EACCES); /* not for it */
 	bad[0] = grefs[0];
 	bad[1] = grefs[1] + 1;
-	assert_int_equal(back->ops->map(back, 1, bad, 2, false, &mapped), -EINVAL); /* all or nothing */
+	assert_int_equal(back->ops->map(back, 1, bad, 2, false, &mapped),
+			 -EINVAL); /* all or nothing */
 	bad[1] = UINT32_MAX;
 	assert_int_equal(back->ops->map(back, 1, bad, 2, false, &mapped), -EINVAL);
 	assert_int_equal(back->ops->map(back, 1, bad, 0, false, &mapped), -EINVAL);
@@ -163,9 +165,9 @@ static void test_copy(void **state)
 	strcpy((char *)ro_page, "world");
 	pieces[0] = (struct xen_copy){local, rw, 100, 6, -1};
 	pieces[1] = (struct xen_copy){local + 8, ro, 0, 6, -1};
-	pieces[2] = (struct xen_copy){local, ro + 1, 0, 6, -1};        /* no such grant */
+	pieces[2] = (struct xen_copy){local, ro + 1, 0, 6, -1}; /* no such grant */
 	pieces[3] = (struct xen_copy){local, UINT32_MAX, 0, 6, -1};
-	pieces[4] = (struct xen_copy){local, rw, 4095, 2, -1};          /* over the page */
+	pieces[4] = (struct xen_copy){local, rw, 4095, 2, -1}; /* over the page */
 	assert_int_equal(back->ops->copy(back, 1, XEN_COPY_FROM_PEER, pieces, 5), 0);
 	assert_int_equal(pieces[0].status, 0);
 	assert_int_equal(pieces[1].status, 0);
@@ -248,11 +250,14 @@ static void test_grants_run_out(void **state)
 	void *all, *more;
 
 	(void)state;
-	assert_int_equal(front->ops->share(front, 0, LOOPBACK_NR_GREFS, true, grefs, &all), -ENOSPC);
-	assert_int_equal(front->ops->share(front, 0, LOOPBACK_NR_GREFS - LOOPBACK_FIRST_GREF, true, grefs,
-					   &all), 0);
+	assert_int_equal(front->ops->share(front, 0, LOOPBACK_NR_GREFS, true, grefs, &all),
+			 -ENOSPC);
+	assert_int_equal(front->ops->share(front, 0, LOOPBACK_NR_GREFS - LOOPBACK_FIRST_GREF, true,
+					   grefs, &all),
+			 0);
 	assert_int_equal(front->ops->share(front, 0, 1, true, grefs, &more), -ENOSPC);
-	assert_int_equal(front->ops->unshare(front, all, LOOPBACK_NR_GREFS - LOOPBACK_FIRST_GREF), 0);
+	assert_int_equal(front->ops->unshare(front, all, LOOPBACK_NR_GREFS - LOOPBACK_FIRST_GREF),
+			 0);
 	assert_int_equal(front->ops->share(front, 0, 0, true, grefs, &more), -EINVAL);
 	free(grefs);
 	front->ops->close(front);
@@ -389,14 +394,15 @@ static void test_descriptors(void **state)
 
 /* --- Two processes --- */
 
-/* A frontend in a process of its own, which shares a page and offers a port. It hands both over by a
- * pipe, and then does @body. */
+/* A frontend in a process of its own, which shares a page and offers a port. It hands both over by
+ * a pipe, and then does @body. */
 struct peer {
 	pid_t pid;
 	uint32_t gref, port;
 };
 
-static void peer_start(struct peer *peer, void (*body)(struct xen_host *xen, uint32_t port, uint8_t *page))
+static void peer_start(struct peer *peer,
+		       void (*body)(struct xen_host *xen, uint32_t port, uint8_t *page))
 {
 	int ends[2];
 
@@ -483,7 +489,8 @@ static void test_no_lost_wakeup(void **state)
 	back->ops->close(back);
 }
 
-/* A producer that never waits: the consumer may sleep at any moment, and must see the last count. */
+/* A producer that never waits: the consumer may sleep at any moment, and must see the last count.
+ */
 static void peer_produce(struct xen_host *xen, uint32_t port, uint8_t *page)
 {
 	_Atomic uint32_t *counters = (_Atomic uint32_t *)page;
@@ -713,7 +720,7 @@ static void test_hostile_calls(void **state)
 	static const struct loopback_request rows[] = {
 		{.operation = 0},
 		{.operation = 1000},
-		{.operation = LOOPBACK_HELLO},                 /* twice */
+		{.operation = LOOPBACK_HELLO}, /* twice */
 		{.operation = LOOPBACK_UNMAP, .id = 1},
 		{.operation = LOOPBACK_UNSHARE, .id = 1},
 		{.operation = LOOPBACK_UNBIND, .id = UINT32_MAX},

@@ -2,7 +2,8 @@
 /*
  * The toolstack's part: device numbers, the nodes of a VBD, attach, detach, destroy, wait.
  *
- * Owns: a host in a child. Trusts: nothing. Runs on: the test. Must not know: how nodes are written.
+ * Owns: a host in a child. Trusts: nothing. Runs on: the test. Must not know: how nodes are
+ * written.
  */
 #include "config.h"
 
@@ -74,15 +75,38 @@ static void test_vdev(void **state)
 		int err;
 		uint32_t vdev;
 	} rows[] = {
-		{"xvda", 0, 51712}, {"xvdb", 0, 51728}, {"xvda1", 0, 51713}, {"xvdp", 0, 51952},
-		{"xvdq", 0, 1u << 28 | 16u << 8}, {"xvdaa", 0, 1u << 28 | 26u << 8},
-		{"xvda16", 0, 1u << 28 | 16}, {"d0", 0, 51712}, {"d1p2", 0, 51730}, {"d16", 0, 1u << 28 | 16u << 8},
-		{"hda", 0, 768}, {"hdb1", 0, 833}, {"hdc", 0, 5632}, {"hdd", 0, 5696},
-		{"sda", 0, 2048}, {"sdb3", 0, 2067}, {"51712", 0, 51712}, {"0xca00", 0, 51712},
-		{"", -EINVAL, 0}, {"xvd", -EINVAL, 0}, {"xvda1x", -EINVAL, 0}, {"hde", -EINVAL, 0},
-		{"sdq", -EINVAL, 0}, {"xvda999", -EINVAL, 0}, {"d", -EINVAL, 0}, {"d1p", -EINVAL, 0},
-		{"d1q", -EINVAL, 0}, {"51712x", -EINVAL, 0}, {"-1", -EINVAL, 0}, {"99999999999", -EINVAL, 0},
-		{"xvdaaaaaaaaaaaa", -EINVAL, 0}, {"vda", -EINVAL, 0},
+		{"xvda", 0, 51712},
+		{"xvdb", 0, 51728},
+		{"xvda1", 0, 51713},
+		{"xvdp", 0, 51952},
+		{"xvdq", 0, 1u << 28 | 16u << 8},
+		{"xvdaa", 0, 1u << 28 | 26u << 8},
+		{"xvda16", 0, 1u << 28 | 16},
+		{"d0", 0, 51712},
+		{"d1p2", 0, 51730},
+		{"d16", 0, 1u << 28 | 16u << 8},
+		{"hda", 0, 768},
+		{"hdb1", 0, 833},
+		{"hdc", 0, 5632},
+		{"hdd", 0, 5696},
+		{"sda", 0, 2048},
+		{"sdb3", 0, 2067},
+		{"51712", 0, 51712},
+		{"0xca00", 0, 51712},
+		{"", -EINVAL, 0},
+		{"xvd", -EINVAL, 0},
+		{"xvda1x", -EINVAL, 0},
+		{"hde", -EINVAL, 0},
+		{"sdq", -EINVAL, 0},
+		{"xvda999", -EINVAL, 0},
+		{"d", -EINVAL, 0},
+		{"d1p", -EINVAL, 0},
+		{"d1q", -EINVAL, 0},
+		{"51712x", -EINVAL, 0},
+		{"-1", -EINVAL, 0},
+		{"99999999999", -EINVAL, 0},
+		{"xvdaaaaaaaaaaaa", -EINVAL, 0},
+		{"vda", -EINVAL, 0},
 	};
 
 	(void)state;
@@ -98,13 +122,22 @@ static void test_vdev(void **state)
 static void test_attach_nodes(void **state)
 {
 	static const char *const backend[][2] = {
-		{"params", "aio:/no/such:image, or so"}, {"frontend-id", "1"}, {"online", "1"},
-		{"removable", "0"}, {"bootable", "1"}, {"state", "1"}, {"dev", "xvda"}, {"type", "qdisk"},
-		{"mode", "w"}, {"device-type", "disk"}, {"discard-enable", "1"}, {"specification", "xen"},
+		{"params", "aio:/no/such:image, or so"},
+		{"frontend-id", "1"},
+		{"online", "1"},
+		{"removable", "0"},
+		{"bootable", "1"},
+		{"state", "1"},
+		{"dev", "xvda"},
+		{"type", "qdisk"},
+		{"mode", "w"},
+		{"device-type", "disk"},
+		{"discard-enable", "1"},
+		{"specification", "xen"},
 	};
 	static const char *const frontend[][2] = {
-		{"backend", BACKEND}, {"backend-id", "0"}, {"state", "1"}, {"virtual-device", "51712"},
-		{"device-type", "disk"}, {"trusted", "1"},
+		{"backend", BACKEND},	     {"backend-id", "0"},     {"state", "1"},
+		{"virtual-device", "51712"}, {"device-type", "disk"}, {"trusted", "1"},
 	};
 	struct error error = {""};
 	struct store *guest;
@@ -147,7 +180,8 @@ static void test_attach_nodes(void **state)
 	assert_int_equal(toolstack_detach(host.toolstack, 1, 51712, false, 0, &error), -ENOENT);
 }
 
-/* A backend in one sentence: when @key of BACKEND says @from, write @to as state; NULL: remove all. */
+/* A backend in one sentence: when @key of BACKEND says @from, write @to as state; NULL: remove all.
+ */
 struct backend {
 	pthread_t thread;
 	const char *key, *from, *to;
@@ -166,8 +200,9 @@ static void *backend_run(void *arg)
 		return NULL;
 	backend->err = store_watch(store, BACKEND, "b");
 	ready.fd = store_fd(store);
-	while (!backend->err && (store_read_key(store, BACKEND, backend->key, value, sizeof(value)) ||
-				 strcmp(value, backend->from))) {
+	while (!backend->err &&
+	       (store_read_key(store, BACKEND, backend->key, value, sizeof(value)) ||
+		strcmp(value, backend->from))) {
 		if (poll(&ready, 1, 5000) != 1)
 			backend->err = -ETIMEDOUT;
 		while (store_next_event(store, event, sizeof(event), token, sizeof(token)) > 0)
@@ -181,7 +216,8 @@ static void *backend_run(void *arg)
 	return NULL;
 }
 
-static void backend_start(struct backend *backend, const char *key, const char *from, const char *to)
+static void backend_start(struct backend *backend, const char *key, const char *from,
+			  const char *to)
 {
 	*backend = (struct backend){.key = key, .from = from, .to = to};
 	assert_int_equal(pthread_create(&backend->thread, NULL, backend_run, backend), 0);
@@ -205,6 +241,8 @@ static void test_detach(void **state)
 	assert_key(BACKEND, "online", "0");
 	assert_key(BACKEND, "state", "5");
 	assert_key(FRONTEND, "backend", BACKEND);
+	/* The first try's 5 must not be taken for the second one's. */
+	assert_int_equal(store_write_key(dom0, BACKEND, "state", "4"), 0);
 	backend_start(&backend, "state", "5", "6");
 	assert_int_equal(toolstack_detach(host.toolstack, 1, 51712, false, 5000, &error), 0);
 	backend_join(&backend);
@@ -238,7 +276,8 @@ static void test_wait(void **state)
 	assert_int_equal(toolstack_attach(host.toolstack, &xvda, &error), 0);
 	assert_int_equal(toolstack_wait(host.toolstack, 1, 51712, false, 1, 0, &error), 0);
 	assert_int_equal(toolstack_wait(host.toolstack, 1, 51712, true, 1, 0, &error), 0);
-	assert_int_equal(toolstack_wait(host.toolstack, 1, 51712, false, 2, 20, &error), -ETIMEDOUT);
+	assert_int_equal(toolstack_wait(host.toolstack, 1, 51712, false, 2, 20, &error),
+			 -ETIMEDOUT);
 	assert_non_null(strstr(error.text, "state is 1, not 2"));
 	backend_start(&backend, "online", "1", "2");
 	assert_int_equal(toolstack_wait(host.toolstack, 1, 51712, false, 2, 5000, &error), 0);

@@ -23,8 +23,10 @@ static int apply(struct tree *tree, uint32_t domid, const struct tree_change *ch
 
 static struct tree_change writing(const char *path, const char *value)
 {
-	return (struct tree_change){
-		.kind = TREE_CHANGE_WRITE, .path = path, .value = value, .value_len = strlen(value)};
+	return (struct tree_change){.kind = TREE_CHANGE_WRITE,
+				    .path = path,
+				    .value = value,
+				    .value_len = strlen(value)};
 }
 
 static int put(struct tree *tree, uint32_t domid, const char *path, const char *value)
@@ -291,7 +293,7 @@ static void test_transaction_conflicts(void **state)
 		{.look = "/a", .other_put = "/q", .expected = 0},
 		{.look = "/no", .other_put = "/no", .expected = -EAGAIN},
 		{.look = "/no/no", .other_put = "/no/no", .expected = -EAGAIN},
-		{.look = "/a", .other_put = "/a/new", .expected = -EAGAIN},  /* list of children */
+		{.look = "/a", .other_put = "/a/new", .expected = -EAGAIN}, /* list of children */
 		{.look = "/a", .other_put = "/a/old", .expected = 0},
 		{.look = "/a/old", .other_take = "/a", .expected = -EAGAIN},
 		{.put = "/a", .other_put = "/a", .expected = -EAGAIN},
@@ -299,7 +301,7 @@ static void test_transaction_conflicts(void **state)
 		{.put = "/a/new", .other_put = "/a/new2", .expected = -EAGAIN},
 		{.put = "/a/old", .other_put = "/a/new", .expected = 0},
 		{.put = "/a/old", .other_take = "/a/old", .expected = -EAGAIN},
-		{.take = "/a", .other_put = "/a/old", .expected = -EAGAIN},  /* subtree */
+		{.take = "/a", .other_put = "/a/old", .expected = -EAGAIN}, /* subtree */
 		{.take = "/a", .other_put = "/q", .expected = 0},
 		{.take = "/a", .other_take = "/a", .expected = -EAGAIN},
 	};

@@ -179,7 +179,8 @@ static void expect_event(struct store *store, const char *path, const char *toke
 	char got_path[STORE_PATH_MAX], got_token[64];
 	int got;
 
-	while (!(got = store_next_event(store, got_path, sizeof(got_path), got_token, sizeof(got_token))))
+	while (!(got = store_next_event(store, got_path, sizeof(got_path), got_token,
+					sizeof(got_token))))
 		assert_int_equal(poll(&ready, 1, 1000), 1);
 	assert_int_equal(got, 1);
 	assert_string_equal(got_path, path);
@@ -390,7 +391,11 @@ static void test_errors_by_name(void **state)
 	raw_expect(dom0, XS_WATCH_EVENT, 0, TEXT("x"), "ENOSYS");
 	raw_expect(dom0, XS_CONTROL, 0, TEXT("frobnicate"), "EINVAL");
 	raw_expect(guest, XS_CONTROL, 0, TEXT("print\0x"), "EACCES");
-	raw_expect(guest, XS_INTRODUCE, 0, TEXT("3\0" "0\0" "0"), "EACCES");
+	raw_expect(guest, XS_INTRODUCE, 0,
+		   TEXT("3\0"
+			"0\0"
+			"0"),
+		   "EACCES");
 	raw_expect(guest, XS_RELEASE, 0, TEXT("2"), "EACCES");
 	raw_expect(dom0, XS_IS_DOMAIN_INTRODUCED, 0, TEXT("x"), "EINVAL");
 	raw_expect(dom0, XS_GET_DOMAIN_PATH, 0, TEXT("99999"), "EINVAL");
@@ -417,7 +422,11 @@ static void test_introduce(void **state)
 	raw_send(dom0, XS_IS_DOMAIN_INTRODUCED, 0, TEXT("30"));
 	assert_int_equal(raw_receive(dom0, reply, NULL), XS_IS_DOMAIN_INTRODUCED);
 	assert_string_equal(reply, "F");
-	raw_expect(dom0, XS_INTRODUCE, 0, TEXT("30\0" "1\0" "2"), NULL);
+	raw_expect(dom0, XS_INTRODUCE, 0,
+		   TEXT("30\0"
+			"1\0"
+			"2"),
+		   NULL);
 	raw_send(dom0, XS_IS_DOMAIN_INTRODUCED, 0, TEXT("30"));
 	assert_int_equal(raw_receive(dom0, reply, NULL), XS_IS_DOMAIN_INTRODUCED);
 	assert_string_equal(reply, "T");
