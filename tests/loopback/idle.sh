@@ -12,8 +12,7 @@ loopback domain-create 1
 disk=$(image disk.img 16M)
 loopback attach 1 xvda "aio:$disk"
 loopback wait 1 xvda --backend-state 2
-front --domid 1 --vdev xvda --job rand-read --size 1M --count 100 --depth 4 --linger 60 >/dev/null 2>&1 &
-front_pid=$!
+front_start --domid 1 --vdev xvda --job rand-read --size 1M --count 100 --depth 4 --linger 60
 eventually be_state_is 1 51712 4
 sleep 1
 pid=$(vbd_pid 1 51712)

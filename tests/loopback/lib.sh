@@ -82,6 +82,12 @@ loopback() {
 
 front() { "$top_builddir/vbdisk-front" --loopback "$host" "$@"; }
 
+# The same in the background; front_pid is the program's own (not a subshell's, so that a kill reaches it).
+front_start() {
+	"$top_builddir/vbdisk-front" --loopback "$host" "$@" >"$scratch/front.out" 2>&1 &
+	front_pid=$!
+}
+
 host_start() {
 	"$top_builddir/vbdisk-loopback" run --dir "$host" >"$scratch/host.out" 2>"$scratch/host.log" &
 	host_pid=$!

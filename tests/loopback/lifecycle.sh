@@ -47,8 +47,7 @@ check_audit "after detach"
 # Destroyed while it writes.
 loopback attach 1 xvda "aio:$disk"
 loopback wait 1 xvda --backend-state 2
-front --domid 1 --vdev xvda --job rand-write --size 32M --runtime 20 --depth 32 >"$scratch/front.out" 2>&1 &
-front_pid=$!
+front_start --domid 1 --vdev xvda --job rand-write --size 32M --runtime 20 --depth 32
 eventually be_state_is 1 51712 4
 check "destroy in the middle of writes" loopback domain-destroy 1
 kill -9 $front_pid 2>/dev/null

@@ -30,8 +30,7 @@ check_is "a second vbdisk for one VBD is refused: status" 5 $?
 check_like "a second vbdisk for one VBD is refused: message" "process $(vbd_pid 1 51712) serves this VBD" "$output"
 
 # Restart of the daemon under load.
-front --domid 1 --vdev xvda --job mixed --size 8M --runtime 3 --depth 8 --verify >"$scratch/front.out" 2>&1 &
-front_pid=$!
+front_start --domid 1 --vdev xvda --job mixed --size 8M --runtime 3 --depth 8 --verify
 eventually be_state_is 1 51712 4
 pids="$(vbd_pid 1 51712) $(vbd_pid 1 51728) $(vbd_pid 2 51712)"
 check "vbdiskd stops when told to" daemon_stop
@@ -53,10 +52,10 @@ check "killed in InitWait: a new process" eventually new_process
 check "killed in InitWait: the disk works" eventually front --domid 2 --vdev xvda --job mixed --size 1M --count 50 --verify
 
 # One killed while connected is closed, with a reason; the others go on.
-front --domid 1 --vdev xvdb --job mixed --size 8M --runtime 3 --depth 8 --verify >"$scratch/front-b.out" 2>&1 &
-front_b=$!
-front --domid 2 --vdev xvda --job mixed --size 8M --runtime 20 --depth 8 >"$scratch/front-c.out" 2>&1 &
-front_c=$!
+front_start --domid 1 --vdev xvdb --job mixed --size 8M --runtime 3 --depth 8 --verify
+front_b=$front_pid
+front_start --domid 2 --vdev xvda --job mixed --size 8M --runtime 20 --depth 8
+front_c=$front_pid
 eventually be_state_is 1 51728 4
 eventually be_state_is 2 51712 4
 kill -9 "$(vbd_pid 2 51712)"
@@ -82,8 +81,7 @@ check "killed while vbdiskd was away: dealt with" \
 check "detach" loopback detach 2 xvda
 
 # Suspended, and dead.
-front --domid 1 --vdev xvda --job mixed --size 8M --runtime 30 --depth 8 >"$scratch/front.out" 2>&1 &
-front_pid=$!
+front_start --domid 1 --vdev xvda --job mixed --size 8M --runtime 30 --depth 8
 eventually be_state_is 1 51712 4
 kill -STOP $front_pid
 loopback domain-suspend 1
