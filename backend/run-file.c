@@ -128,7 +128,8 @@ static bool file_has_text(const char *path, const char *text)
 	return holder && len == (ssize_t)strlen(text) && !memcmp(found, text, (size_t)len);
 }
 
-int run_file_find(const char *dir, const char *text, char *name_out, size_t size)
+int run_file_find(const char *dir, const struct run_file *own, const char *text, char *name_out,
+		  size_t size)
 {
 	DIR *entries = opendir(dir);
 	struct dirent *entry;
@@ -139,7 +140,7 @@ int run_file_find(const char *dir, const char *text, char *name_out, size_t size
 		return -errno;
 	while (err && (entry = readdir(entries))) {
 		if (entry->d_name[0] == '.' || path_make(path, sizeof(path), dir, entry->d_name) ||
-		    !file_has_text(path, text))
+		    (own && !strcmp(path, own->path)) || !file_has_text(path, text))
 			continue;
 		snprintf(name_out, size, "%s", entry->d_name);
 		err = 0;

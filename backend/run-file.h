@@ -41,7 +41,9 @@ void run_file_release(struct run_file *file);
 /* Who holds @name in @dir: 0 with the pid, or with 0 in *@holder_out for nobody. -errno. */
 int run_file_holder(const char *dir, const char *name, pid_t *holder_out);
 
-/* Find a held file whose text is @text; its name goes to @name_out (@size bytes). 0 or -ENOENT. */
-int run_file_find(const char *dir, const char *text, char *name_out, size_t size);
+/* Find a file of @dir held by another process whose text is @text; its name goes to @name_out (@size bytes).
+ * @own, the caller's own file or NULL, is left alone: to look into it would unlock it. 0 or -ENOENT. */
+int run_file_find(const char *dir, const struct run_file *own, const char *text, char *name_out,
+		  size_t size);
 
 #endif

@@ -170,7 +170,7 @@ static void holder_name(struct vbd *vbd, struct error *error)
 	char name[64];
 	size_t len = strlen(error->text);
 
-	if (run_file_find(vbd->run_dir, vbd->spec.params, name, sizeof(name)))
+	if (run_file_find(vbd->run_dir, vbd->run_file, vbd->spec.params, name, sizeof(name)))
 		return;
 	snprintf(error->text + len, sizeof(error->text) - len, " (VBD %s has it)", name);
 }

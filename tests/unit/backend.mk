@@ -11,11 +11,13 @@ unit_backend_tests = \
 	tests/unit/test-blkif-abi \
 	tests/unit/test-blkif-decode \
 	tests/unit/test-blkif-ring \
+	tests/unit/test-child \
 	tests/unit/test-dataplane \
 	tests/unit/test-event-loop \
 	tests/unit/test-log-limit \
 	tests/unit/test-queue \
 	tests/unit/test-request-validate \
+	tests/unit/test-run-file \
 	tests/unit/test-supervisor-rules \
 	tests/unit/test-transport-blkif \
 	tests/unit/test-xenbus-state
@@ -27,6 +29,8 @@ tests_unit_test_blkif_decode_SOURCES = tests/unit/test-blkif-decode.c \
 tests_unit_test_blkif_decode_LDADD = $(unit_libs)
 tests_unit_test_blkif_ring_SOURCES = tests/unit/test-blkif-ring.c $(unit_wire)
 tests_unit_test_blkif_ring_LDADD = $(unit_libs) -lpthread
+tests_unit_test_child_SOURCES = tests/unit/test-child.c
+tests_unit_test_child_LDADD = $(unit_libs)
 tests_unit_test_dataplane_SOURCES = tests/unit/test-dataplane.c $(unit_mock_path)
 tests_unit_test_dataplane_LDADD = $(unit_libs)
 tests_unit_test_request_validate_SOURCES = tests/unit/test-request-validate.c
@@ -37,6 +41,8 @@ tests_unit_test_log_limit_SOURCES = tests/unit/test-log-limit.c
 tests_unit_test_log_limit_LDADD = $(unit_libs)
 tests_unit_test_queue_SOURCES = tests/unit/test-queue.c $(unit_mock_path)
 tests_unit_test_queue_LDADD = $(unit_libs)
+tests_unit_test_run_file_SOURCES = tests/unit/test-run-file.c
+tests_unit_test_run_file_LDADD = $(unit_libs)
 tests_unit_test_supervisor_rules_SOURCES = tests/unit/test-supervisor-rules.c
 tests_unit_test_supervisor_rules_LDADD = $(unit_libs)
 tests_unit_test_transport_blkif_SOURCES = tests/unit/test-transport-blkif.c \
