@@ -7,3 +7,4 @@ include tests/unit/loopback.mk
 include tests/unit/dm.mk
 include tests/loopback/local.mk
 include tests/root/local.mk
+include tests/xen/local.mk

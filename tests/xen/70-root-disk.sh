@@ -13,11 +13,11 @@ check "the guest comes up" guest_boot rooted
 check "its init runs from our disk" guest_says rooted '^=root device=/dev/xvda boots=1 init=init' 60
 check "it reaches a login prompt" guest_says rooted 'vbdisk-guest login:' 60
 step "xl shutdown -w"
-check "it shuts down" timeout 90 xl shutdown -w rooted
+check "it shuts down" guest_shutdown rooted
 step "second boot"
 check "it comes up again" guest_boot rooted
 check "what it wrote in the first boot is there" guest_says rooted '^=root device=/dev/xvda boots=2 ' 60
 check "it reaches a login prompt again" guest_says rooted 'vbdisk-guest login:' 60
-check "it shuts down again" timeout 90 xl shutdown -w rooted
+check "it shuts down again" guest_shutdown rooted
 mkdir -p "$DATA/mnt"
 check "dom0 finds its count of boots" bash -c "mount -o loop,ro '$image' '$DATA/mnt' && [ \"\$(cat '$DATA/mnt/root/boots')\" = 2 ] && umount '$DATA/mnt'"

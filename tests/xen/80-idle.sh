@@ -13,15 +13,14 @@ footprint() { # PID: Pss, private memory in KiB, descriptors, threads
 	echo "$(find "/proc/$1/fd" -mindepth 1 | wc -l) $(find "/proc/$1/task" -mindepth 1 -maxdepth 1 | wc -l)"
 }
 
-wakeups() { # PID: context switches of all its threads
-	cat "/proc/$1"/task/*/status | awk '/ctxt_switches/ { n += $2 } END { print n + 0 }'
+wakeups() { # PID: thread and context switches, a line for each thread
+	awk '/^Pid:/ { pid = $2 } /ctxt_switches/ { n[pid] += $2 } END { for (pid in n) print pid, n[pid] }' "/proc/$1"/task/*/status
 }
 
-wakeups_in() { # PID SECONDS
-	local before
-	before=$(wakeups "$1")
+wakeups_in() { # PID SECONDS: of the threads that live through these seconds
+	wakeups "$1" >/run/wakeups
 	sleep "$2"
-	echo $(($(wakeups "$1") - before))
+	wakeups "$1" | awk 'NR == FNR { before[$1] = $2; next } $1 in before { n += $2 - before[$1] } END { print n + 0 }' /run/wakeups -
 }
 
 step "an idle VBD of vbdisk"

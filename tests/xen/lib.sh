@@ -186,6 +186,11 @@ guest_run() { # NAME SECONDS COMMAND
 	guest_result "$1" "$command_number" "$2"
 }
 
+# `xl shutdown -w` returns when the guest has stopped; the domain is destroyed a little later.
+guest_shutdown() { # NAME
+	timeout 90 xl shutdown -w "$1" && wait_for 30 guest_gone "$1"
+}
+
 guest_poweroff() { # NAME
 	guest_send "$1" "/sbin/poweroff"
 	wait_for 60 guest_gone "$1"
