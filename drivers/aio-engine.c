@@ -140,18 +140,20 @@ static int context_create(struct aio_queue *aio, struct error *error)
 	case 0:
 		return 0;
 	case -EAGAIN:
-		return error_set(error, EAGAIN,
-				 "the host has no AIO slots left for this disk: %u asked, "
-				 "fs.aio-nr=%ld of fs.aio-max-nr=%ld in use; raise the limit (sysctl -w "
-				 "fs.aio-max-nr=1048576)",
-				 aio->depth, sysctl_read("/proc/sys/fs/aio-nr"),
-				 sysctl_read("/proc/sys/fs/aio-max-nr"));
+		return error_set(
+			error, EAGAIN,
+			"the host has no AIO slots left for this disk: %u asked, "
+			"fs.aio-nr=%ld of fs.aio-max-nr=%ld in use; raise the limit (sysctl -w "
+			"fs.aio-max-nr=1048576)",
+			aio->depth, sysctl_read("/proc/sys/fs/aio-nr"),
+			sysctl_read("/proc/sys/fs/aio-max-nr"));
 	case -ENOSYS:
 	case -EPERM:
-		return error_set(error, -ret,
-				 "this kernel or sandbox has no native AIO (io_setup: %s); use a kernel "
-				 "with CONFIG_AIO, or allow the io_* system calls",
-				 strerror(-ret));
+		return error_set(
+			error, -ret,
+			"this kernel or sandbox has no native AIO (io_setup: %s); use a kernel "
+			"with CONFIG_AIO, or allow the io_* system calls",
+			strerror(-ret));
 	default:
 		return error_set(error, -ret, "cannot set up AIO for %u requests (io_setup: %s)",
 				 aio->depth, strerror(-ret));
@@ -165,7 +167,8 @@ static struct completion_ring *ring_find(io_context_t context)
 
 	if (ring->magic != RING_MAGIC || ring->incompat_features != RING_INCOMPAT_KNOWN ||
 	    ring->header_length != sizeof(*ring)) {
-		log_info("the AIO completion ring of this kernel is unknown: io_getevents() is used");
+		log_info("the AIO completion ring of this kernel is unknown: "
+			 "io_getevents() is used");
 		return NULL;
 	}
 	return ring;

@@ -42,9 +42,10 @@ struct dio_align {
 int dio_limits_refuse(const char *path, struct error *error)
 {
 	return error_set(error, EOPNOTSUPP,
-			 PATH_FORMAT ": the file system has no direct I/O (O_DIRECT); move the image to "
-				     "one that has it (ext4, xfs, a block device): buffered I/O is not "
-				     "offered",
+			 PATH_FORMAT
+			 ": the file system has no direct I/O (O_DIRECT); move the image to "
+			 "one that has it (ext4, xfs, a block device): buffered I/O is not "
+			 "offered",
 			 path);
 }
 
@@ -149,8 +150,9 @@ static int size_query(int fd, const struct stat *st, const char *path, uint64_t 
 {
 	*size_out = (uint64_t)st->st_size;
 	if (S_ISBLK(st->st_mode) && ioctl(fd, BLKGETSIZE64, size_out))
-		return error_set(error, errno, PATH_FORMAT ": the device does not tell its size (%s)",
-				 path, strerror(errno));
+		return error_set(error, errno,
+				 PATH_FORMAT ": the device does not tell its size (%s)", path,
+				 strerror(errno));
 	return 0;
 }
 
@@ -178,25 +180,28 @@ static int size_check(const struct stat *st, const char *path, uint64_t size_byt
 	if (!size)
 		return S_ISBLK(st->st_mode)
 			       ? error_set(error, ENOMEDIUM,
-					   PATH_FORMAT ": the device is empty (0 bytes); put a medium in, "
-						       "or set the device up first",
+					   PATH_FORMAT
+					   ": the device is empty (0 bytes); put a medium in, "
+					   "or set the device up first",
 					   path)
 			       : error_set(error, EINVAL,
-					   PATH_FORMAT ": the image is empty (0 bytes); give it a size, "
-						       "for example truncate -s 10G " PATH_FORMAT,
+					   PATH_FORMAT
+					   ": the image is empty (0 bytes); give it a size, "
+					   "for example truncate -s 10G " PATH_FORMAT,
 					   path, path);
 	if (!(size % block_bytes))
 		return 0;
 	if (S_ISBLK(st->st_mode))
 		return error_set(error, EINVAL,
-				 PATH_FORMAT ": the size of %llu bytes is not a multiple of %u", path,
-				 size, block_bytes);
+				 PATH_FORMAT ": the size of %llu bytes is not a multiple of %u",
+				 path, size, block_bytes);
 	return error_set(error, EINVAL,
-			 PATH_FORMAT ": the size of %llu bytes is not a multiple of %u%s; enlarge the "
-				     "image: truncate -s %llu " PATH_FORMAT,
+			 PATH_FORMAT
+			 ": the size of %llu bytes is not a multiple of %u%s; enlarge the "
+			 "image: truncate -s %llu " PATH_FORMAT,
 			 path, size, block_bytes,
-			 block_bytes == SECTOR_BYTES ? "" : ", the block of the storage below it", next,
-			 path);
+			 block_bytes == SECTOR_BYTES ? "" : ", the block of the storage below it",
+			 next, path);
 }
 
 int dio_limits_query(int fd, const char *path, struct disk_limits *limits, struct error *error)
@@ -207,8 +212,8 @@ int dio_limits_query(int fd, const char *path, struct disk_limits *limits, struc
 	int ret;
 
 	if (fstat(fd, &st))
-		return error_set(error, errno, PATH_FORMAT ": cannot be looked at (fstat: %s)", path,
-				 strerror(errno));
+		return error_set(error, errno, PATH_FORMAT ": cannot be looked at (fstat: %s)",
+				 path, strerror(errno));
 	ret = size_query(fd, &st, path, &size_bytes, error);
 	if (ret)
 		return ret;
@@ -220,9 +225,10 @@ int dio_limits_query(int fd, const char *path, struct disk_limits *limits, struc
 		return dio_limits_refuse(path, error);
 	if (!is_block_size(align.offset_bytes) || align.memory_bytes & (align.memory_bytes - 1))
 		return error_set(error, EINVAL,
-				 PATH_FORMAT ": direct I/O wants offsets aligned to %u and memory to %u "
-					     "bytes, which no guest can be told; move the image to other "
-					     "storage",
+				 PATH_FORMAT
+				 ": direct I/O wants offsets aligned to %u and memory to %u "
+				 "bytes, which no guest can be told; move the image to other "
+				 "storage",
 				 path, align.offset_bytes, align.memory_bytes);
 	ret = size_check(&st, path, size_bytes, align.offset_bytes, error);
 	if (ret)

@@ -45,8 +45,9 @@ int disk_open(const char *spec, unsigned flags, struct disk **disk_out, struct e
 	char name[16] = "";
 
 	if (!*spec)
-		return error_set(error, EINVAL, "no disk is named: give FORMAT:TARGET, for example "
-						"aio:/srv/disk.img");
+		return error_set(error, EINVAL,
+				 "no disk is named: give FORMAT:TARGET, for example "
+				 "aio:/srv/disk.img");
 	/* Only the first colon separates; a target may hold more of them. */
 	if (!colon)
 		return error_set(error, EINVAL,
@@ -62,9 +63,10 @@ int disk_open(const char *spec, unsigned flags, struct disk **disk_out, struct e
 				 spec, name);
 	driver = driver_find(strcmp(name, "aio") ? name : "file");
 	if (!driver)
-		return error_set(error, EOPNOTSUPP,
-				 "%.300s: no driver of the name '%.*s'; for a raw file or block device "
-				 "say format=raw (aio:TARGET)",
-				 spec, (int)(colon - spec), spec);
+		return error_set(
+			error, EOPNOTSUPP,
+			"%.300s: no driver of the name '%.*s'; for a raw file or block device "
+			"say format=raw (aio:TARGET)",
+			spec, (int)(colon - spec), spec);
 	return driver->open(colon + 1, flags, disk_out, error);
 }

@@ -105,9 +105,9 @@ static int errno_parse(const char *word, int *status_out)
 		const char *name;
 		int errnum;
 	} names[] = {
-		{"EIO", EIO},	      {"ENOSPC", ENOSPC},	{"EAGAIN", EAGAIN},
-		{"EINVAL", EINVAL},   {"ENODEV", ENODEV},	{"ETIMEDOUT", ETIMEDOUT},
-		{"EDQUOT", EDQUOT},   {"EOPNOTSUPP", EOPNOTSUPP}, {"EROFS", EROFS},
+		{"EIO", EIO},	    {"ENOSPC", ENOSPC},		{"EAGAIN", EAGAIN},
+		{"EINVAL", EINVAL}, {"ENODEV", ENODEV},		{"ETIMEDOUT", ETIMEDOUT},
+		{"EDQUOT", EDQUOT}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EROFS", EROFS},
 		{"ENOMEM", ENOMEM},
 	};
 	unsigned long number;
@@ -160,10 +160,11 @@ static int rule_parse(const char *params, struct fault_rule *rule, const char **
 	while ((ret = param_next(&params, ':', &param, error)) > 0) {
 		ret = rule_set(rule, &param);
 		if (ret == -ENOENT)
-			return error_set(error, EINVAL,
-					 "fault: there is no parameter '%s'; there are op, error-at, "
-					 "error-every, errno, delay-ms, reorder and split",
-					 param.key);
+			return error_set(
+				error, EINVAL,
+				"fault: there is no parameter '%s'; there are op, error-at, "
+				"error-every, errno, delay-ms, reorder and split",
+				param.key);
 		if (ret)
 			return error_set(error, EINVAL, "fault: %s cannot be '%s'", param.key,
 					 param.value);
@@ -171,9 +172,10 @@ static int rule_parse(const char *params, struct fault_rule *rule, const char **
 	if (ret < 0)
 		return ret;
 	if (*params != ':')
-		return error_set(error, EINVAL,
-				 "fault: the disk below is missing; write fault:PARAMETERS:NAME:PARAMETERS, "
-				 "for example fault:error-every=3:memory:size=64M");
+		return error_set(
+			error, EINVAL,
+			"fault: the disk below is missing; write fault:PARAMETERS:NAME:PARAMETERS, "
+			"for example fault:error-every=3:memory:size=64M");
 	*lower_out = params + 1;
 	return 0;
 }
@@ -242,7 +244,8 @@ static int fault_queue_create(struct disk *disk, unsigned depth, struct disk_que
 	TAILQ_INIT(&fault->window);
 	fault->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (fault->poll_fd < 0) {
-		ret = error_set(error, errno, "fault: cannot create an epoll (%s)", strerror(errno));
+		ret = error_set(error, errno, "fault: cannot create an epoll (%s)",
+				strerror(errno));
 		goto err_free;
 	}
 	fault->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -358,11 +361,13 @@ static void fault_submit(struct disk_queue *queue, struct request *request)
 	};
 	if (scratch->concerned) {
 		fault->nr_concerned++;
-		scratch->due_ns = rule->delay_ms ? clock_now_ns() + rule->delay_ms * NSEC_PER_MSEC : 0;
+		scratch->due_ns = rule->delay_ms ? clock_now_ns() + rule->delay_ms * NSEC_PER_MSEC
+						 : 0;
 		if (rule->split && request->op != REQUEST_FLUSH)
-			request_split(request, limits->logical_block_bytes > limits->memory_align_bytes
-						       ? limits->logical_block_bytes
-						       : limits->memory_align_bytes);
+			request_split(request,
+				      limits->logical_block_bytes > limits->memory_align_bytes
+					      ? limits->logical_block_bytes
+					      : limits->memory_align_bytes);
 		if (error_is_due(rule, fault->nr_concerned))
 			scratch->injected_status = rule->error_status;
 	}
@@ -502,10 +507,10 @@ const struct driver fault_driver = {
 		"error-every=N               each N-th of them fails\n"
 		"errno=NAME                  how: EIO (default), ENOSPC, ..., or a number\n"
 		"delay-ms=N                  they take N ms at least\n"
-		"split=1                     transfers go down in two halves; of a failing one the first\n"
-		"                            half is moved\n"
-		"reorder=N                   answers are held until N are there or nothing else is in\n"
-		"                            flight, then given latest first\n",
+		"split=1                     transfers go down in two halves; when one fails,\n"
+		"                            its first half is moved\n"
+		"reorder=N                   answers are held until N are there or nothing else\n"
+		"                            is in flight, then given latest first\n",
 	.open = fault_open,
 	.close = fault_close,
 	.sync = fault_sync,

@@ -46,14 +46,17 @@ static int busy_report(int fd, short type, const char *path, struct error *error
 	const char *wanted = type == F_WRLCK ? "writing" : "reading";
 	struct flock holder;
 
-	if (!lock_try(fd, F_OFD_GETLK, &holder, type) && holder.l_type != F_UNLCK && holder.l_pid > 0)
+	if (!lock_try(fd, F_OFD_GETLK, &holder, type) && holder.l_type != F_UNLCK &&
+	    holder.l_pid > 0)
 		return error_set(error, EBUSY,
-				 PATH_FORMAT ": in use: process %d holds a lock, so it cannot be opened "
-					     "for %s; detach it there, or end that process",
+				 PATH_FORMAT
+				 ": in use: process %d holds a lock, so it cannot be opened "
+				 "for %s; detach it there, or end that process",
 				 path, (int)holder.l_pid, wanted);
 	return error_set(error, EBUSY,
-			 PATH_FORMAT ": in use: another process holds a lock, so it cannot be opened for "
-				     "%s; detach it there first (who it is: fuser -v " PATH_FORMAT ")",
+			 PATH_FORMAT
+			 ": in use: another process holds a lock, so it cannot be opened for "
+			 "%s; detach it there first (who it is: fuser -v " PATH_FORMAT ")",
 			 path, wanted, path);
 }
 
@@ -78,9 +81,10 @@ int file_lock(int fd, bool writable, const char *path, struct error *error)
 		return busy_report(fd, type, path, error);
 	case -ENOLCK:
 		return error_set(error, ENOLCK,
-				 PATH_FORMAT ": the file system gives no locks (on NFS: is the lock "
-					     "service up?), so nothing would keep a second guest from "
-					     "writing; make locks work, or share the disk explicitly",
+				 PATH_FORMAT
+				 ": the file system gives no locks (on NFS: is the lock "
+				 "service up?), so nothing would keep a second guest from "
+				 "writing; make locks work, or share the disk explicitly",
 				 path);
 	default:
 		return error_set(error, -ret, PATH_FORMAT ": cannot be locked (%s)", path,

@@ -44,7 +44,8 @@ static int path_resolve(const char *params, char **path_out, struct error *error
 				 "target=/srv/disk.img");
 	if (!*prefix && params[0] != '/')
 		return error_set(error, EINVAL,
-				 PATH_FORMAT ": the path is relative; write the whole path, from / on",
+				 PATH_FORMAT
+				 ": the path is relative; write the whole path, from / on",
 				 params);
 	if (asprintf(path_out, "%s%s", prefix, params) < 0)
 		return error_set(error, ENOMEM, PATH_FORMAT ": no memory", params);
@@ -58,8 +59,9 @@ static int open_refuse(const char *path, bool writable, int errnum, struct error
 	switch (errnum) {
 	case ENOENT:
 		return error_set(error, errnum,
-				 PATH_FORMAT ": does not exist; create it (truncate -s 10G " PATH_FORMAT
-					     ") or correct the disk's target",
+				 PATH_FORMAT
+				 ": does not exist; create it (truncate -s 10G " PATH_FORMAT
+				 ") or correct the disk's target",
 				 path, path);
 	case ENOTDIR:
 		return error_set(error, errnum,
@@ -68,40 +70,48 @@ static int open_refuse(const char *path, bool writable, int errnum, struct error
 				 path);
 	case EACCES:
 		return error_set(error, errnum,
-				 PATH_FORMAT ": permission denied for user %u; give that user access to "
-					     "the file and to every directory on the way%s",
+				 PATH_FORMAT
+				 ": permission denied for user %u; give that user access to "
+				 "the file and to every directory on the way%s",
 				 path, (unsigned)geteuid(), instead);
 	case EPERM:
 		return error_set(error, errnum,
-				 PATH_FORMAT ": not permitted; look for the immutable attribute (lsattr, "
-					     "chattr -i)%s",
+				 PATH_FORMAT
+				 ": not permitted; look for the immutable attribute (lsattr, "
+				 "chattr -i)%s",
 				 path, instead);
 	case EROFS:
 		return error_set(error, errnum,
-				 PATH_FORMAT ": is read-only storage; make it writable%s", path, instead);
+				 PATH_FORMAT ": is read-only storage; make it writable%s", path,
+				 instead);
 	case ETXTBSY:
 		return error_set(error, errnum,
-				 PATH_FORMAT ": is in use as a program or as swap space; end that use%s",
+				 PATH_FORMAT
+				 ": is in use as a program or as swap space; end that use%s",
 				 path, instead);
 	case ELOOP:
 		return error_set(error, errnum,
-				 PATH_FORMAT ": the symbolic links lead in a circle; correct them", path);
+				 PATH_FORMAT ": the symbolic links lead in a circle; correct them",
+				 path);
 	case ENAMETOOLONG:
 		return error_set(error, errnum,
-				 PATH_FORMAT "...: the path is too long (%zu bytes); use a shorter one, "
-					     "or a symbolic link",
+				 PATH_FORMAT
+				 "...: the path is too long (%zu bytes); use a shorter one, "
+				 "or a symbolic link",
 				 path, strlen(path));
 	case ENXIO:
 	case ENODEV:
 	case ENOMEDIUM:
 		return error_set(error, errnum,
-				 PATH_FORMAT ": there is no device behind it (%s); load its driver or "
-					     "put a medium in",
+				 PATH_FORMAT
+				 ": there is no device behind it (%s); load its driver or "
+				 "put a medium in",
 				 path, strerror(errnum));
 	case EAGAIN:
 		return error_set(error, EBUSY,
-				 PATH_FORMAT ": in use: another process holds a lease on it (who it is: "
-					     "fuser -v " PATH_FORMAT ")",
+				 PATH_FORMAT
+				 ": in use: another process holds a lease on it (who it is: "
+				 "fuser -v " PATH_FORMAT ")",
 				 path, path);
 	case EINVAL: /* the answer to O_DIRECT */
 		return dio_limits_refuse(path, error);
@@ -122,7 +132,8 @@ static int kind_check(const struct stat *st, const char *path, struct error *err
 				 PATH_FORMAT ": is a directory; name an image file in it", path);
 	case S_IFIFO:
 		return error_set(error, EINVAL,
-				 PATH_FORMAT ": is a FIFO; name a raw image or a block device", path);
+				 PATH_FORMAT ": is a FIFO; name a raw image or a block device",
+				 path);
 	case S_IFCHR:
 		return error_set(error, ENOTBLK,
 				 PATH_FORMAT ": is a character device; name a raw image or a block "
@@ -130,10 +141,12 @@ static int kind_check(const struct stat *st, const char *path, struct error *err
 				 path);
 	case S_IFSOCK:
 		return error_set(error, EINVAL,
-				 PATH_FORMAT ": is a socket; name a raw image or a block device", path);
+				 PATH_FORMAT ": is a socket; name a raw image or a block device",
+				 path);
 	default:
 		return error_set(error, EINVAL,
-				 PATH_FORMAT ": is neither a file nor a block device; name one", path);
+				 PATH_FORMAT ": is neither a file nor a block device; name one",
+				 path);
 	}
 }
 
@@ -184,8 +197,9 @@ static int cache_settle(int fd, const char *path, struct error *error)
 {
 	if (fdatasync(fd))
 		return error_set(error, errno,
-				 PATH_FORMAT ": cannot be flushed (fdatasync: %s), so no write would be "
-					     "safe; check the storage",
+				 PATH_FORMAT
+				 ": cannot be flushed (fdatasync: %s), so no write would be "
+				 "safe; check the storage",
 				 path, strerror(errno));
 	/* Advice: what is still in use stays, and direct I/O keeps that coherent. */
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);

@@ -80,7 +80,8 @@ static void memory_submit(struct disk_queue *queue, struct request *request)
 
 const struct driver memory_driver = {
 	.name = "memory",
-	.description = "a disk in memory, empty at open, lost at close; for tests and scratch disks",
+	.description =
+		"a disk in memory, empty at open, lost at close; for tests and scratch disks",
 	.params_help = PARAMS_LIMITS_HELP,
 	.open = memory_open,
 	.close = memory_close,

@@ -29,7 +29,8 @@ int param_next(const char **cursor, char end, struct param *param, struct error 
 	if (!len && text[0] != ',')
 		return 0;
 	if (!key_len || key_len >= sizeof(param->key) || value_len >= sizeof(param->value))
-		return error_set(error, EINVAL, "'%.*s' is not a parameter; write key=value,key=value",
+		return error_set(error, EINVAL,
+				 "'%.*s' is not a parameter; write key=value,key=value",
 				 (int)(len < 100 ? len : 100), text);
 	memcpy(param->key, text, key_len);
 	param->key[key_len] = '\0';
@@ -92,7 +93,7 @@ int params_limits(const char *driver, const char *params, unsigned flags,
 	int ret;
 
 	while ((ret = param_next(&params, '\0', &param, error)) > 0) {
-		uint64_t *number = !strcmp(param.key, "size")    ? &size_bytes
+		uint64_t *number = !strcmp(param.key, "size")	 ? &size_bytes
 				   : !strcmp(param.key, "block") ? &block_bytes
 								 : NULL;
 
@@ -114,11 +115,12 @@ int params_limits(const char *driver, const char *params, unsigned flags,
 				 (unsigned long long)block_bytes);
 	/* Offsets are signed in the system calls of other drivers; no disk is larger than they allow. */
 	if (!size_bytes || size_bytes > INT64_MAX || size_bytes % block_bytes)
-		return error_set(error, EINVAL,
-				 "%s: size=%llu must be given, and be a multiple of the block of %llu "
-				 "bytes, for example %s:size=64M",
-				 driver, (unsigned long long)size_bytes,
-				 (unsigned long long)block_bytes, driver);
+		return error_set(
+			error, EINVAL,
+			"%s: size=%llu must be given, and be a multiple of the block of %llu "
+			"bytes, for example %s:size=64M",
+			driver, (unsigned long long)size_bytes, (unsigned long long)block_bytes,
+			driver);
 	*limits = (struct disk_limits){
 		.size_bytes = size_bytes,
 		.logical_block_bytes = (uint32_t)block_bytes,

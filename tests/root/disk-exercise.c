@@ -60,7 +60,8 @@ static void die(const char *what)
 static void pattern_fill(uint64_t *words, uint64_t offset_bytes, size_t len, uint64_t seed)
 {
 	for (size_t i = 0; i < len / 8; i++)
-		words[i] = (offset_bytes / 512 + i / WORDS_PER_SECTOR) * 0x9e3779b97f4a7c15ull + seed;
+		words[i] =
+			(offset_bytes / 512 + i / WORDS_PER_SECTOR) * 0x9e3779b97f4a7c15ull + seed;
 }
 
 static bool pattern_check(const uint64_t *words, uint64_t offset_bytes, size_t len, uint64_t seed)
@@ -88,7 +89,8 @@ static void slot_finish(struct slot *slot, struct tally *tally, bool check, uint
 	if (request->op == REQUEST_WRITE)
 		written[request->offset_bytes / UNIT_BYTES] = !request->status;
 	else if (check && !request->status &&
-		 !pattern_check((uint64_t *)slot->buffer, request->offset_bytes, request->len_bytes, seed))
+		 !pattern_check((uint64_t *)slot->buffer, request->offset_bytes, request->len_bytes,
+				seed))
 		tally->nr_wrong++;
 	request->state = REQUEST_FREE;
 }
@@ -217,15 +219,16 @@ static int command_do(char **argv)
 		return 2;
 	}
 	if (!strcmp(argv[0], "read")) {
-		tally = transfer(REQUEST_READ, number(argv[1]), number(argv[1]) + number(argv[2]), false,
-				 0);
+		tally = transfer(REQUEST_READ, number(argv[1]), number(argv[1]) + number(argv[2]),
+				 false, 0);
 		tally_print(argv[0], &tally);
 		return 3;
 	}
 	if (!strcmp(argv[0], "write")) {
 		uint64_t from = number(argv[1]);
 
-		tally = transfer(REQUEST_WRITE, from, from + number(argv[2]), false, number(argv[3]));
+		tally = transfer(REQUEST_WRITE, from, from + number(argv[2]), false,
+				 number(argv[3]));
 		tally_print(argv[0], &tally);
 		return 4;
 	}

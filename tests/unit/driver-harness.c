@@ -52,7 +52,8 @@ void harness_open_queue(struct harness *harness, struct disk *disk, unsigned dep
 	harness->iovs = calloc(depth * HARNESS_MAX_IOV, sizeof(*harness->iovs));
 	harness->scratch = calloc(depth, scratch_bytes + 16);
 	assert_int_equal(posix_memalign((void **)&harness->buffers, 4096,
-					(size_t)depth * HARNESS_BUFFER_BYTES), 0);
+					(size_t)depth * HARNESS_BUFFER_BYTES),
+			 0);
 	memset(harness->buffers, 0xee, (size_t)depth * HARNESS_BUFFER_BYTES);
 	for (unsigned i = 0; i < depth; i++)
 		harness->requests[i].driver_scratch = harness->scratch + i * scratch_bytes;
@@ -189,8 +190,7 @@ void harness_finish(struct harness *harness, unsigned nr)
 int harness_run(struct harness *harness, enum request_op op, uint64_t offset_bytes,
 		uint64_t len_bytes, unsigned nr_iov)
 {
-	struct request *request =
-		harness_request(harness, 0, op, offset_bytes, len_bytes, nr_iov);
+	struct request *request = harness_request(harness, 0, op, offset_bytes, len_bytes, nr_iov);
 
 	harness_submit(harness, request);
 	harness_finish(harness, 1);

@@ -25,7 +25,7 @@ struct harness {
 	unsigned depth;
 	int epoll_fd;
 	struct request *requests; /* depth of them */
-	struct iovec *iovs;       /* HARNESS_MAX_IOV per request */
+	struct iovec *iovs;	  /* HARNESS_MAX_IOV per request */
 	char *scratch;
 	char *buffers; /* HARNESS_BUFFER_BYTES per request, page-aligned */
 	struct request_list done;

@@ -52,7 +52,7 @@ static struct {
 	unsigned nr_submit_answers;
 	unsigned nr_submits;
 	long submit_nr[256];
-	int submit_always; /* after the entries; 0: the kernel */
+	int submit_always;	   /* after the entries; 0: the kernel */
 	const void *poison_buffer; /* an iocb with this buffer fails with -EINVAL */
 	bool no_fdsync;
 
@@ -191,7 +191,8 @@ static void image_close(void)
 static void reads_submit(unsigned nr)
 {
 	for (unsigned i = 0; i < nr; i++)
-		harness_submit(&harness, harness_request(&harness, i, REQUEST_READ, i * BLOCK, BLOCK, 1));
+		harness_submit(&harness,
+			       harness_request(&harness, i, REQUEST_READ, i * BLOCK, BLOCK, 1));
 }
 
 static void reads_are_right(unsigned nr)
@@ -325,8 +326,8 @@ static void bad_request_fails_alone(void **state)
 		assert_int_equal(harness.requests[bad].status, -EINVAL);
 		harness.requests[bad].status = 0;
 		script.poison_buffer = NULL;
-		harness_submit(&harness, harness_request(&harness, bad, REQUEST_READ, bad * BLOCK,
-							 BLOCK, 1));
+		harness_submit(&harness,
+			       harness_request(&harness, bad, REQUEST_READ, bad * BLOCK, BLOCK, 1));
 		harness_finish(&harness, 1);
 		reads_are_right(DEPTH);
 		image_close();
@@ -376,7 +377,8 @@ static void bends_run(enum request_op op, const struct bend *bend, unsigned nr_i
 	memcpy(script.bend_results, bend->results, sizeof(bend->results));
 	request = harness_request(&harness, 0, op, offset_bytes, 4 * BLOCK, nr_iov);
 	for (unsigned at = 0; at < 4 * BLOCK; at++)
-		harness_buffer(&harness, 0)[at] = op == REQUEST_READ ? 0 : (char)(0x80 + at / BLOCK);
+		harness_buffer(&harness, 0)[at] = op == REQUEST_READ ? 0
+								     : (char)(0x80 + at / BLOCK);
 	harness_submit(&harness, request);
 	harness_finish(&harness, 1);
 	assert_int_equal(request->status, bend->status);
@@ -388,7 +390,8 @@ static void bends_run(enum request_op op, const struct bend *bend, unsigned nr_i
 			assert_int_equal(harness_buffer(&harness, 0)[at], 8 + at / BLOCK);
 	} else if (!bend->status) {
 		script.bend = false;
-		assert_int_equal(harness_run(&harness, REQUEST_READ, offset_bytes, 4 * BLOCK, 1), 0);
+		assert_int_equal(harness_run(&harness, REQUEST_READ, offset_bytes, 4 * BLOCK, 1),
+				 0);
 		for (unsigned at = 0; at < 4 * BLOCK; at++)
 			assert_int_equal((unsigned char)harness_buffer(&harness, 0)[at],
 					 0x80 + at / BLOCK);
@@ -577,7 +580,8 @@ static void slots_charged_are_the_depth(void **state)
 	for (unsigned try = 0;; try++) {
 		long before = aio_nr(), during, after;
 
-		assert_int_equal(harness.disk->driver->queue_create(harness.disk, 32, &queue, &error), 0);
+		assert_int_equal(
+			harness.disk->driver->queue_create(harness.disk, 32, &queue, &error), 0);
 		during = aio_nr();
 		harness.disk->driver->queue_destroy(queue);
 		after = aio_nr();
@@ -597,7 +601,8 @@ static void idle_is_silent(void **state)
 	image_open(false);
 	reads_submit(DEPTH);
 	harness_finish(&harness, DEPTH);
-	harness_edge(&harness, 0); /* completions that the last reap saw before their edge was taken */
+	harness_edge(&harness,
+		     0); /* completions that the last reap saw before their edge was taken */
 	assert_false(harness_edge(&harness, 100));
 	image_close();
 }

@@ -117,10 +117,12 @@ static void edges_round(struct harness *harness, bool forgets)
 	for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); i++) {
 		memset(harness_buffer(harness, 0), 0xa0 + (int)i, extents[i].len_bytes);
 		assert_int_equal(harness_run(harness, REQUEST_WRITE, extents[i].offset_bytes,
-					     extents[i].len_bytes, extents[i].nr_iov), 0);
+					     extents[i].len_bytes, extents[i].nr_iov),
+				 0);
 		memset(harness_buffer(harness, 0), 0xee, extents[i].len_bytes);
 		assert_int_equal(harness_run(harness, REQUEST_READ, extents[i].offset_bytes,
-					     extents[i].len_bytes, extents[i].nr_iov), 0);
+					     extents[i].len_bytes, extents[i].nr_iov),
+				 0);
 		buffer_is(harness_buffer(harness, 0), extents[i].len_bytes,
 			  forgets ? 0 : 0xa0 + (int)i);
 	}
@@ -137,7 +139,8 @@ static void random_rounds(struct harness *harness)
 	assert_non_null(model);
 	for (uint64_t at = 0; at < DISK_BYTES; at += HARNESS_BUFFER_BYTES) {
 		memset(harness_buffer(harness, 0), 0, HARNESS_BUFFER_BYTES);
-		assert_int_equal(harness_run(harness, REQUEST_WRITE, at, HARNESS_BUFFER_BYTES, 1), 0);
+		assert_int_equal(harness_run(harness, REQUEST_WRITE, at, HARNESS_BUFFER_BYTES, 1),
+				 0);
 	}
 	for (unsigned round = 0; round < 20; round++) {
 		unsigned nr = 1 + (unsigned)rand_r(&seed) % DEPTH;
@@ -146,7 +149,8 @@ static void random_rounds(struct harness *harness)
 			static const enum request_op ops[] = {REQUEST_READ, REQUEST_WRITE,
 							      REQUEST_WRITE, REQUEST_FLUSH};
 			enum request_op op = ops[rand_r(&seed) % 4];
-			uint64_t nr_blocks = 1 + (unsigned)rand_r(&seed) % (HARNESS_BUFFER_BYTES / block);
+			uint64_t nr_blocks =
+				1 + (unsigned)rand_r(&seed) % (HARNESS_BUFFER_BYTES / block);
 			uint64_t offset = i * slot_bytes +
 					  (unsigned)rand_r(&seed) %
 						  (slot_bytes / block - nr_blocks + 1) * block;
@@ -161,7 +165,8 @@ static void random_rounds(struct harness *harness)
 				       nr_blocks * block);
 			}
 			if (op == REQUEST_WRITE)
-				memcpy(model + offset, harness_buffer(harness, i), nr_blocks * block);
+				memcpy(model + offset, harness_buffer(harness, i),
+				       nr_blocks * block);
 			harness_submit(harness, &harness->requests[i]);
 		}
 		harness_finish(harness, nr);

@@ -55,8 +55,9 @@ static void error_every_repeats(void **state)
 	(void)state;
 	harness_open(&harness, "fault:error-every=3:memory:size=1M", DISK_OPEN_WRITABLE, DEPTH);
 	for (unsigned i = 1; i <= 30; i++)
-		assert_int_equal(harness_run(&harness, i % 2 ? REQUEST_READ : REQUEST_WRITE, 0, BLOCK, 1),
-				 i % 3 ? 0 : -EIO);
+		assert_int_equal(
+			harness_run(&harness, i % 2 ? REQUEST_READ : REQUEST_WRITE, 0, BLOCK, 1),
+			i % 3 ? 0 : -EIO);
 	harness_close(&harness);
 }
 
@@ -159,7 +160,8 @@ static void delay_by_the_clock(void **state)
 {
 	(void)state;
 	clock_set_fake(NSEC_PER_SEC);
-	harness_open(&harness, "fault:op=write,delay-ms=100:memory:size=1M", DISK_OPEN_WRITABLE, DEPTH);
+	harness_open(&harness, "fault:op=write,delay-ms=100:memory:size=1M", DISK_OPEN_WRITABLE,
+		     DEPTH);
 	writes_submit(2);
 	harness_kick(&harness);
 	assert_int_equal(harness.nr_done, 0);
@@ -209,7 +211,8 @@ static void delay_edges_are_new(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(delay_edges_are_new), /* first: the others stop the clock for good */
+		cmocka_unit_test(
+			delay_edges_are_new), /* first: the others stop the clock for good */
 		cmocka_unit_test(error_at_hits_once),
 		cmocka_unit_test(error_every_repeats),
 		cmocka_unit_test(flush_errors),

@@ -42,8 +42,8 @@ static struct {
 	unsigned nr_sleeps;
 	bool no_statx;
 	uint32_t offset_align, memory_align; /* what statx() says; 0: the kernel */
-	bool no_direct_io;                   /* statx() says so */
-	dev_t dev;                           /* of fstat(); 0: the kernel */
+	bool no_direct_io;		     /* statx() says so */
+	dev_t dev;			     /* of fstat(); 0: the kernel */
 	int open_error;
 	unsigned open_flags; /* of the last O_DIRECT open */
 	int fdatasync_error;
@@ -167,11 +167,12 @@ static void names(void **state)
 
 	(void)state;
 	refused("", WRITABLE, -EINVAL, "target=", NULL);
-	refused("some/where.img", WRITABLE, -EINVAL, "some/where.img", "relative", "whole path", NULL);
+	refused("some/where.img", WRITABLE, -EINVAL, "some/where.img", "relative", "whole path",
+		NULL);
 	refused("./x", WRITABLE, -EINVAL, "relative", NULL);
 	refused("vbdisk-no-such-device", WRITABLE, -ENOENT, "/dev/vbdisk-no-such-device", NULL);
-	refused("/no/such/dir/x.img", WRITABLE, -ENOENT, "/no/such/dir/x.img: does not exist", "truncate -s",
-		NULL);
+	refused("/no/such/dir/x.img", WRITABLE, -ENOENT, "/no/such/dir/x.img: does not exist",
+		"truncate -s", NULL);
 	refused("/etc/passwd/x.img", WRITABLE, -ENOTDIR, "not a directory", NULL);
 	memset(name, 'x', 300);
 	name[0] = '/';
@@ -237,7 +238,8 @@ static void sizes(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		char number[32];
 
-		snprintf(number, sizeof(number), "%llu bytes", (unsigned long long)wrong[i].size_bytes);
+		snprintf(number, sizeof(number), "%llu bytes",
+			 (unsigned long long)wrong[i].size_bytes);
 		refused(scratch_image(1, wrong[i].size_bytes), WRITABLE, -EINVAL, number,
 			"multiple of 512", wrong[i].says, NULL);
 	}
@@ -258,7 +260,8 @@ static void beyond_32_bits(void **state)
 	assert_int_equal(harness.disk->limits.size_bytes, 3ull << 40);
 	for (unsigned i = 0; i < 4; i++) {
 		memset(harness_buffer(&harness, i), 'a' + (int)i, 512);
-		harness_submit(&harness, harness_request(&harness, i, REQUEST_WRITE, places[i], 512, 1));
+		harness_submit(&harness,
+			       harness_request(&harness, i, REQUEST_WRITE, places[i], 512, 1));
 	}
 	harness_finish(&harness, 4);
 	for (unsigned i = 0; i < 4; i++) {
@@ -474,7 +477,8 @@ static void locks_within_a_process(void **state)
 static void lock_owner_is_named(void **state)
 {
 	const char *path = scratch_image(1, 1 << 20);
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1 << 19, .l_len = 1};
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1 << 19, .l_len = 1};
 	char number[32], byte;
 	int ready[2];
 	pid_t pid;
@@ -544,8 +548,8 @@ static void blocks_by_statx(void **state)
 		disk->driver->close(disk);
 	}
 	script.offset_align = 4096;
-	refused(scratch_image(1, 4096 + 512), WRITABLE, -EINVAL, "multiple of 4096", "storage below",
-		"truncate -s 8192", NULL);
+	refused(scratch_image(1, 4096 + 512), WRITABLE, -EINVAL, "multiple of 4096",
+		"storage below", "truncate -s 8192", NULL);
 	script.offset_align = 3000;
 	refused(scratch_image(1, 3000 * 512), WRITABLE, -EINVAL, "3000", NULL);
 	script.offset_align = 1 << 20;

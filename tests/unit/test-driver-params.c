@@ -30,8 +30,19 @@ static void sizes(void **state)
 		{"16777215T", 16777215ull << 40},
 	};
 	static const char *const bad[] = {
-		"", "M", "-1", "+1", " 1", "1 ", "1m", "1MB", "1.5G", "0x10", "18446744073709551616",
-		"16777216T", "99999999999999999999G",
+		"",
+		"M",
+		"-1",
+		"+1",
+		" 1",
+		"1 ",
+		"1m",
+		"1MB",
+		"1.5G",
+		"0x10",
+		"18446744073709551616",
+		"16777216T",
+		"99999999999999999999G",
 	};
 	uint64_t bytes;
 
@@ -47,8 +58,8 @@ static void sizes(void **state)
 
 static void counts(void **state)
 {
-	static const char *const bad[] = {"", "0", "11", "-3", "+3", "3x", " 3",
-					  "99999999999999999999"};
+	static const char *const bad[] = {"",	"0",  "11", "-3",
+					  "+3", "3x", " 3", "99999999999999999999"};
 	unsigned long count;
 
 	(void)state;
@@ -84,7 +95,9 @@ static void parameters(void **state)
 static void broken_parameters(void **state)
 {
 	static const char *const bad[] = {
-		",a=1", "=1", "a23456789012345678901234567890123=1",
+		",a=1",
+		"=1",
+		"a23456789012345678901234567890123=1",
 		"a=12345678901234567890123456789012345678901234567890123456789012345",
 	};
 	struct param param;
