@@ -77,7 +77,7 @@ gone() {
 	! [ -e "$1" ]
 }
 
-"$host" --dir "$dir" >"$dir/host.out" 2>"$dir/host.err" &
+"$host" run --dir "$dir" >"$dir/host.out" 2>"$dir/host.err" &
 pids=$!
 export XENSTORED_PATH="$dir/xenstored"
 
