@@ -379,9 +379,10 @@ void vbd_evaluate(struct vbd *vbd)
 /* While the ring drains with answers (a shutdown), the guest's end may go away under it. */
 static void drain_watch(struct vbd *vbd)
 {
-	struct xenbus_view view = {.own = vbd->own};
+	struct xenbus_view view = {.own = vbd->own, .ring_attached = vbd->queue};
 
-	if (!vbd->queue || vbd_nodes_read_view(&vbd->nodes, &view) || view.backend_exists)
+	if (!vbd->queue || vbd_nodes_read_view(&vbd->nodes, &view) ||
+	    xenbus_next(&view) != XENBUS_VANISH)
 		return;
 	vbd->after_drain = XENBUS_VANISH;
 	queue_abandon(vbd->queue);

@@ -99,7 +99,7 @@ int store_read_key(struct store *store, const char *dir, const char *key, char *
 	return err ? err : store_read(store, path, value, size);
 }
 
-static int number_parse(const char *text, uint64_t max, uint64_t *number_out)
+int store_number_parse(const char *text, uint64_t max, uint64_t *number_out)
 {
 	uint64_t number = 0;
 
@@ -126,7 +126,7 @@ int store_read_number(struct store *store, const char *dir, const char *key, uin
 
 	if (err)
 		return err == -E2BIG ? -EINVAL : err;
-	return number_parse(text, max, number_out);
+	return store_number_parse(text, max, number_out);
 }
 
 int store_write_key(struct store *store, const char *dir, const char *key, const char *format, ...)
@@ -198,7 +198,7 @@ int store_own_domid(struct store *store, uint32_t *domid_out)
 	int err = store_read(store, "domid", text, sizeof(text)); /* relative: our own home */
 
 	if (!err)
-		err = number_parse(text, UINT16_MAX, &number);
+		err = store_number_parse(text, UINT16_MAX, &number);
 	else if (err == -ENOENT)
 		err = 0;
 	*domid_out = (uint32_t)number;

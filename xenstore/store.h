@@ -42,7 +42,10 @@ int store_read(struct store *store, const char *path, char *value, size_t size);
 /* Read "@dir/@key". */
 int store_read_key(struct store *store, const char *dir, const char *key, char *value, size_t size);
 
-/* Read "@dir/@key" as plain decimal of at most @max. -EINVAL if it is anything else. */
+/* Plain decimal of at most @max: digits only, without sign, blank or prefix. 0 or -EINVAL. */
+int store_number_parse(const char *text, uint64_t max, uint64_t *number_out);
+
+/* Read "@dir/@key" as such a number. -EINVAL if it is anything else. */
 int store_read_number(struct store *store, const char *dir, const char *key, uint64_t max,
 		      uint64_t *number_out);
 

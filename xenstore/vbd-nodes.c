@@ -27,18 +27,46 @@ _Static_assert(1 << RING_ORDER_MAX == VBD_RING_PAGES_MAX, "one limit, two spelli
 
 /* ---- Addresses and paths ------------------------------------------------------------------------ */
 
+/* The component at *@at, up to '/' or the end, as a text; *@at then points behind it. */
+static int component_take(const char **at, char *text, size_t size)
+{
+	size_t len = strcspn(*at, "/");
+
+	if (len >= size)
+		return -EINVAL;
+	memcpy(text, *at, len);
+	text[len] = '\0';
+	*at += len + ((*at)[len] == '/');
+	return 0;
+}
+
+static int component_take_number(const char **at, uint32_t *number_out)
+{
+	uint64_t number = 0;
+	char text[16];
+	int err = component_take(at, text, sizeof(text));
+
+	if (!err)
+		err = store_number_parse(text, UINT32_MAX, &number);
+	*number_out = (uint32_t)number;
+	return err;
+}
+
 int vbd_address_parse(const char *path, struct vbd_address *address)
 {
-	const char *tail = strncmp(path, "backend/", 8) ? strstr(path, "/backend/") : path;
-	char end;
-	int nr;
+	const char *at = strncmp(path, "backend/", 8) ? strstr(path, "/backend/") : path;
+	int err;
 
-	if (!tail)
+	if (!at)
 		return -EINVAL;
-	tail += *tail == '/';
-	nr = sscanf(tail, "backend/%15[a-z0-9_]/%u/%u%c", address->kind, &address->domid,
-		    &address->devid, &end);
-	return nr == 3 || (nr == 4 && end == '/') ? 0 : -EINVAL;
+	at += *at == '/' ? 9 : 8;
+	err = component_take(&at, address->kind, sizeof(address->kind));
+	if (!err && (!address->kind[0] ||
+		     address->kind[strspn(address->kind, "abcdefghijklmnopqrstuvwxyz0123456789_")]))
+		err = -EINVAL;
+	if (!err)
+		err = component_take_number(&at, &address->domid);
+	return err ? err : component_take_number(&at, &address->devid);
 }
 
 static int backend_path_make(struct vbd_nodes *nodes, const char *path)

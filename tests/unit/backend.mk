@@ -20,6 +20,8 @@ unit_backend_tests = \
 	tests/unit/test-run-file \
 	tests/unit/test-supervisor-rules \
 	tests/unit/test-transport-blkif \
+	tests/unit/test-vbd \
+	tests/unit/test-vbd-nodes \
 	tests/unit/test-xenbus-state
 
 tests_unit_test_blkif_abi_SOURCES = tests/unit/test-blkif-abi.c tests/unit/unit.h $(unit_wire)
@@ -48,6 +50,13 @@ tests_unit_test_supervisor_rules_LDADD = $(unit_libs)
 tests_unit_test_transport_blkif_SOURCES = tests/unit/test-transport-blkif.c \
 	tests/unit/fake-xen.c tests/unit/fake-xen.h $(unit_wire)
 tests_unit_test_transport_blkif_LDADD = $(unit_libs)
+tests_unit_test_vbd_SOURCES = tests/unit/test-vbd.c \
+	tests/unit/fake-xen.c tests/unit/fake-xen.h \
+	tests/unit/fake-xenstore.c tests/unit/fake-xenstore.h $(unit_wire)
+tests_unit_test_vbd_LDADD = $(unit_libs)
+tests_unit_test_vbd_nodes_SOURCES = tests/unit/test-vbd-nodes.c \
+	tests/unit/fake-xenstore.c tests/unit/fake-xenstore.h
+tests_unit_test_vbd_nodes_LDADD = $(unit_libs)
 tests_unit_test_xenbus_state_SOURCES = tests/unit/test-xenbus-state.c
 tests_unit_test_xenbus_state_LDADD = $(unit_libs)
 
