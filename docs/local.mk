@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Manual pages; each program brings its own line, except these two.
+# Manual pages; vbdisk-dm and vbdisk-front bring their own line.
 
-dist_man_MANS += docs/man/vbdisk.8 docs/man/vbdiskd.8
+dist_man_MANS += docs/man/vbdisk-loopback.1 docs/man/vbdisk.8 docs/man/vbdiskd.8
 EXTRA_DIST += docs/xenstore-nodes.md
