@@ -36,7 +36,7 @@ struct tree {
 };
 
 struct pair {
-	char path[256], token[64];
+	char path[512], token[64];
 };
 
 struct xs_handle {
