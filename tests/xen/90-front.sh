@@ -25,7 +25,7 @@ check "the backend waits for a frontend" wait_for 20 vbd_state_is 2 0 xvdz
 step "write and verify"
 check "sequential writes verify" front --job=seq-write --depth=16 --block-size=44K --size=8M --verify
 check "mixed random requests with unaligned segments verify" front --job=mixed --depth=32 --block-size=8K --count=600 --unaligned --flush-every=64 --verify
-check "what was written is there after a reconnect" bash -c "timeout 120 vbdisk-front --vdev=xvdz --job=seq-write --depth=8 --block-size=16K --size=2M --seed=7 &&
+check "what was written is there after a reconnect" bash -c "timeout 120 vbdisk-front --vdev=xvdz --job=seq-write --depth=8 --block-size=16K --size=2M --seed=7 --verify &&
 	timeout 120 vbdisk-front --vdev=xvdz --job=seq-write --depth=8 --block-size=16K --size=2M --seed=7 --verify-only"
 for abi in x86_32-abi x86_64-abi; do
 	check "a $abi ring of two pages verifies" front --protocol=$abi --ring-page-order=1 --job=rand-write --depth=64 --block-size=4K --count=400 --verify
