@@ -264,17 +264,30 @@ static void vbd_close(struct vbd_entry *entry, struct vbd_nodes *nodes, enum xen
 /* In a driver domain: the device's directory, and its domain's if that was the last. */
 static void vbd_remove(struct vbd_entry *entry, struct vbd_nodes *nodes)
 {
-	struct store *store = entry->supervisor->store;
-	char **names = NULL;
-	unsigned nr;
-	int err = store_remove(store, nodes->backend);
+	char top[VBD_PATH_MAX];
+	int err;
 
-	if (err && err != -ENOENT)
+	snprintf(top, sizeof(top), "%s/backend/%s", entry->supervisor->home, entry->address.kind);
+	err = store_remove_empty_above(entry->supervisor->store, nodes->backend, top);
+	if (err)
 		log_warning("%s: cannot remove %s: %s", entry->label, nodes->backend, strerror(-err));
-	*strrchr(nodes->backend, '/') = '\0';
-	if (!store_list(store, nodes->backend, &names, &nr) && !nr)
-		store_remove(store, nodes->backend);
-	free(names);
+}
+
+/* The VBD is detached: what was said about it is of no more use, and its number may come again. */
+static void vbd_forget(struct vbd_entry *entry)
+{
+	char path[VBD_PATH_MAX];
+	int err;
+
+	if (entry->ours) {
+		snprintf(path, sizeof(path), "error/backend/%s/%u/%u", entry->address.kind,
+			 entry->address.domid, entry->address.devid);
+		err = store_remove_empty_above(entry->supervisor->store, path, "error");
+		if (err)
+			log_warning("%s: cannot remove %s: %s", entry->label, path, strerror(-err));
+		run_file_remove(entry);
+	}
+	entry_free(entry);
 }
 
 static int view_read(struct vbd_entry *entry, struct vbd_nodes *nodes, struct supervisor_view *view)
@@ -329,9 +342,7 @@ static void entry_evaluate(struct vbd_entry *entry)
 		vbd_remove(entry, &nodes);
 		break;
 	case SUPERVISOR_FORGET:
-		if (entry->ours)
-			run_file_remove(entry);
-		entry_free(entry);
+		vbd_forget(entry);
 		break;
 	}
 }

@@ -167,6 +167,43 @@ int store_list(struct store *store, const char *path, char ***names_out, unsigne
 	return 0;
 }
 
+struct removal {
+	const char *path, *top;
+};
+
+static int remove_upwards(struct store *store, void *arg)
+{
+	const struct removal *removal = arg;
+	char path[STORE_PATH_MAX];
+	char **names, *slash;
+	unsigned nr = 0;
+	int err;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s", removal->path) >= sizeof(path))
+		return -ENAMETOOLONG;
+	do {
+		err = store_remove(store, path);
+		slash = strrchr(path, '/');
+		if (err || !slash)
+			break;
+		*slash = '\0';
+		if (strlen(path) <= strlen(removal->top))
+			break;
+		err = store_list(store, path, &names, &nr);
+		if (!err)
+			free(names);
+	} while (!err && !nr);
+	return err == -ENOENT ? 0 : err;
+}
+
+int store_remove_empty_above(struct store *store, const char *path, const char *top)
+{
+	struct removal removal = {path, top};
+
+	/* In one transaction, so that a directory which is filled meanwhile does not go. */
+	return store_transaction(store, remove_upwards, &removal);
+}
+
 int store_set_owner_reader(struct store *store, const char *path, unsigned owner, unsigned reader)
 {
 	struct xs_permissions permissions[2] = {

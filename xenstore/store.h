@@ -59,6 +59,10 @@ int store_mkdir(struct store *store, const char *path);
 /* Remove @path and everything under it. -ENOENT if it is not there. */
 int store_remove(struct store *store, const char *path);
 
+/* Remove @path, and every directory between it and @top (which stays) that is empty then. A @path that is
+ * not there is no error. */
+int store_remove_empty_above(struct store *store, const char *path, const char *top);
+
 /* Names under @path, in @names_out[0..*nr_out); freed by one free(*names_out). */
 int store_list(struct store *store, const char *path, char ***names_out, unsigned *nr_out);
 

@@ -11,6 +11,8 @@ host_start
 daemon_start
 loopback domain-create 1
 
+no_error_node() { ! error_node "$1" "$2"; }
+
 # refused NAME PARAMS MODE PATTERN: closed, with an error node and a log line that match, and nothing left.
 refused() {
 	local name=$1 params=$2 mode=$3 pattern=$4
@@ -21,6 +23,7 @@ refused() {
 	check_like "$name: the log says why" "vbd 1/51728: .*$pattern" "$(cat "$scratch/vbdiskd.log")"
 	check "$name: its process is gone" eventually vbd_gone 1 51728
 	check "$name: detached" loopback detach 1 xvdb
+	check "$name: and the error node went with it" eventually no_error_node 1 51728
 }
 
 good=$(image good.img 1M)
