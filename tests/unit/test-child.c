@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -257,5 +258,13 @@ int main(void)
 		CASE(many),
 	};
 
+	int pidfd = pidfd_open(getpid(), 0);
+
+	/* Linux 5.3 has it; valgrind 3.19 does not pass it on. */
+	if (pidfd < 0 && errno == ENOSYS) {
+		puts("1..0 # SKIP there is no pidfd_open(2) here");
+		return 0;
+	}
+	close(pidfd);
 	return cmocka_run_group_tests(cases, NULL, NULL);
 }

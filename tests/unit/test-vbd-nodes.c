@@ -346,7 +346,7 @@ static void conflicts(void **state)
 	assert_int_equal(vbd_nodes_set_state(&nodes, XENBUS_CONNECTED, XENBUS_INIT_WAIT), -ESTALE);
 	assert_null(fake_store_get(BACKEND "/state"));
 	/* Not for ever. */
-	set_up(NULL);
+	fake_store_set(BACKEND "/state", "1");
 	fake_store_knobs.nr_conflicts = 1000000;
 	assert_int_equal(vbd_nodes_set_state(&nodes, XENBUS_INIT_WAIT, XENBUS_INITIALISING), -EBUSY);
 	assert_true(fake_store_nr_calls() < 10000);
