@@ -72,7 +72,8 @@ static void flush_judge(struct dataplane *dataplane, struct request *request)
 			request->status = -EIO;
 	} else if (request->status) {
 		dataplane->flush_failed = true;
-		dataplane->trouble(dataplane, DATAPLANE_FLUSH_FAILED, request->status);
+		if (!dataplane->abandoned) /* else nobody waits for it */
+			dataplane->trouble(dataplane, DATAPLANE_FLUSH_FAILED, request->status);
 	}
 }
 
@@ -299,6 +300,12 @@ void dataplane_abandon(struct dataplane *dataplane)
 {
 	dataplane->stopped = true;
 	dataplane->abandoned = true;
+}
+
+void dataplane_distrust(struct dataplane *dataplane)
+{
+	if (dataplane->transport->ops->flush_error_is_deadly)
+		dataplane->flush_failed = true;
 }
 
 bool dataplane_idle(const struct dataplane *dataplane)

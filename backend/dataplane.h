@@ -72,6 +72,9 @@ void dataplane_stop(struct dataplane *dataplane);
 /* Stop, and never touch the transport again; what is in flight is finished unanswered. */
 void dataplane_abandon(struct dataplane *dataplane);
 
+/* A flush of this disk has failed before: as if it had failed here (DATAPLANE_FLUSH_FAILED). */
+void dataplane_distrust(struct dataplane *dataplane);
+
 /* True when nothing is in flight. */
 bool dataplane_idle(const struct dataplane *dataplane);
 

@@ -154,6 +154,11 @@ free_transport:
 	return err;
 }
 
+void queue_distrust(struct queue *queue)
+{
+	dataplane_distrust(&queue->dataplane);
+}
+
 static void queue_drain(struct queue *queue)
 {
 	queue->draining = true;

@@ -32,6 +32,10 @@ struct queue_events {
 int queue_create(struct loop *loop, struct transport *transport, struct disk *disk,
 		 const struct queue_events *events, struct queue **queue_out, struct error *error);
 
+/* A flush of the disk has failed before, on an earlier queue: refuse writes and hold flushes from the
+ * start. */
+void queue_distrust(struct queue *queue);
+
 /* Fetch no more requests; answer those in flight; then drained(). */
 void queue_stop(struct queue *queue);
 

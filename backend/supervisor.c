@@ -329,6 +329,12 @@ static void entry_evaluate(struct vbd_entry *entry)
 		log_error("%s: cannot read its nodes: %s", entry->label, strerror(-err));
 		return;
 	}
+	/* The one that we closed is gone, and this is another, whose coming and going we saw as one. */
+	if (entry->closed && view.exists && view.state != XENBUS_CLOSED &&
+	    view.state != XENBUS_CLOSING) {
+		entry->closed = entry->ours = view.ours = false;
+		entry->nr_failures = view.nr_failures = 0;
+	}
 	switch (supervisor_next(&view)) {
 	case SUPERVISOR_NOTHING:
 		break;

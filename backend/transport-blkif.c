@@ -32,7 +32,7 @@ struct transport_blkif {
 
 	uint8_t *buffers; /* nr_slots * REQUEST_BUFFER_BYTES; pages appear when first used */
 	struct xen_copy *pieces; /* of the batch being copied: nr_slots * BLKIF_MAX_SEGMENTS */
-	struct log_limit copy_log, decode_log;
+	struct log_limit copy_log, decode_log, event_log;
 };
 
 /* What the transport keeps with each request. */
@@ -221,10 +221,16 @@ static void blkif_acknowledge(struct transport *transport)
 {
 	struct transport_blkif *blkif = to_blkif(transport);
 	uint32_t port;
+	int err;
 
 	/* One is enough: the descriptor stays readable while there are more. */
-	if (!blkif->host->ops->pending(blkif->host, &port))
-		blkif->host->ops->unmask(blkif->host, port);
+	if (blkif->host->ops->pending(blkif->host, &port))
+		return;
+	err = blkif->host->ops->unmask(blkif->host, port);
+	if (err)
+		log_limited(&blkif->event_log, LOG_LEVEL_ERROR,
+			    "cannot unmask event channel %u: %s; the guest may wait for ever: detach the disk",
+			    port, strerror(-err));
 }
 
 static void blkif_disconnect(struct transport *transport)

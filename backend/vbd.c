@@ -43,6 +43,7 @@ struct vbd {
 
 	/* While the queue drains nothing else happens; this is done afterwards. */
 	enum xenbus_action after_drain;
+	bool flush_failed; /* on this queue or one before: the disk is not to be trusted any more */
 	bool store_lost;
 	bool ended;
 	enum vbdisk_exit exit_status;
@@ -261,6 +262,7 @@ static void queue_trouble(void *arg, enum dataplane_trouble trouble, int err)
 	case DATAPLANE_FLUSH_FAILED: {
 		struct error error;
 
+		vbd->flush_failed = true;
 		error_set(&error, -err,
 			  "flush of %s failed: %s; this flush is never acknowledged and all writes are refused from now on: repair the storage, then detach and attach the disk",
 			  vbd->spec.params, strerror(-err));
@@ -311,6 +313,9 @@ static int ring_attach(struct vbd *vbd, struct blkif_ring_params *params, struct
 					     error);
 	if (!err)
 		err = queue_create(vbd->loop, transport, vbd->disk, &events, &vbd->queue, error);
+	/* A guest that connects anew has forgotten what it wrote; the storage has not got it back. */
+	if (!err && vbd->flush_failed)
+		queue_distrust(vbd->queue);
 	return err;
 }
 

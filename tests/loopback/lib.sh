@@ -36,6 +36,12 @@ not_ok() {
 	[ $# -lt 2 ] || printf '%s\n' "${@:2}" | sed 's/^/# /'
 }
 
+# skip NAME REASON
+skip() {
+	test_nr=$((test_nr + 1))
+	echo "ok $test_nr - $1 # SKIP $2"
+}
+
 # check NAME COMMAND...: the command succeeds.
 check() {
 	local name=$1 output
