@@ -38,6 +38,7 @@ daemon_woken=$(wakeups_in "$(vbdiskd_pid)" 10)
 read -r daemon_pss daemon_private daemon_fds daemon_threads < <(footprint "$(vbdiskd_pid)")
 dm_pid=$(pgrep -o -x vbdisk-dm)
 read -r dm_pss dm_private dm_fds dm_threads < <(footprint "$dm_pid")
+dm_woken=$(wakeups_in "$dm_pid" 10)
 check "the guest powers off" guest_poweroff quiet
 
 step "an idle xenpv QEMU"
@@ -46,7 +47,7 @@ mkdir -p "$OUT/$TEST"
 	echo "process              Pss KiB  private KiB  descriptors  threads  wake-ups in 10 s"
 	printf '%-20s %7s  %11s  %11s  %7s  %16s\n' "vbdisk (one VBD)" "$pss" "$private" "$fds" "$threads" "$woken" \
 		"vbdiskd" "$daemon_pss" "$daemon_private" "$daemon_fds" "$daemon_threads" "$daemon_woken" \
-		"vbdisk-dm" "$dm_pss" "$dm_private" "$dm_fds" "$dm_threads" "-"
+		"vbdisk-dm" "$dm_pss" "$dm_private" "$dm_fds" "$dm_threads" "$dm_woken"
 } >"$report"
 # QEMU serves the disk only when nobody is faster.
 check "vbdiskd ends" backend_stop
