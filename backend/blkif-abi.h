@@ -34,13 +34,13 @@ enum blkif_status {
 	BLKIF_STATUS_EOPNOTSUPP = -2,
 };
 
-#define BLKIF_MAX_SEGMENTS 11      /* BLKIF_MAX_SEGMENTS_PER_REQUEST */
-#define BLKIF_SECTOR_BYTES 512u    /* the unit of all sector numbers on the wire */
-#define BLKIF_SECTORS_PER_PAGE 8u  /* XEN_PAGE_SIZE / 512 */
-#define BLKIF_SLOT_BYTES_MAX 112u  /* the larger of the two request layouts */
-#define BLKIF_RESPONSE_BYTES 12u   /* id, operation, status, padding: the smaller layout */
+#define BLKIF_MAX_SEGMENTS 11	    /* BLKIF_MAX_SEGMENTS_PER_REQUEST */
+#define BLKIF_SECTOR_BYTES 512u	    /* the unit of all sector numbers on the wire */
+#define BLKIF_SECTORS_PER_PAGE 8u   /* XEN_PAGE_SIZE / 512 */
+#define BLKIF_SLOT_BYTES_MAX 112u   /* the larger of the two request layouts */
+#define BLKIF_RESPONSE_BYTES 12u    /* id, operation, status, padding: the smaller layout */
 #define BLKIF_RING_HEADER_BYTES 64u /* ring.h: req_prod, req_event, rsp_prod, rsp_event, padding */
-#define BLKIF_RING_ORDER_MAX 4     /* 16 pages, as xen-blkback */
+#define BLKIF_RING_ORDER_MAX 4	    /* 16 pages, as xen-blkback */
 
 /* Same in all layouts. */
 #define BLKIF_OFF_OPERATION 0

@@ -25,8 +25,8 @@ static int segments_decode(const struct blkif_abi *abi, const uint8_t *slot,
 		    segment.last_sector >= BLKIF_SECTORS_PER_PAGE)
 			return -EINVAL;
 		decoded->segments[i] = segment;
-		decoded->len_bytes += (segment.last_sector - segment.first_sector + 1u) *
-				      BLKIF_SECTOR_BYTES;
+		decoded->len_bytes +=
+			(segment.last_sector - segment.first_sector + 1u) * BLKIF_SECTOR_BYTES;
 	}
 	return 0;
 }

@@ -16,13 +16,13 @@
 
 /* A decoded slot. */
 struct blkif_request {
-	uint64_t id;       /* the guest's, opaque: echoed, never an index */
+	uint64_t id;	   /* the guest's, opaque: echoed, never an index */
 	uint8_t operation; /* echoed in the answer */
 	uint8_t nr_segments;
 	struct blkif_segment segments[BLKIF_MAX_SEGMENTS];
 
 	enum request_op op;
-	unsigned flags;        /* REQUEST_PREFLUSH */
+	unsigned flags;	       /* REQUEST_PREFLUSH */
 	uint64_t offset_bytes; /* first byte on the disk */
 	uint64_t len_bytes;    /* sum of the segments */
 };

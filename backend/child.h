@@ -16,7 +16,7 @@
 #include "backend/event-loop.h"
 
 struct child {
-	pid_t pid; /* 0: none */
+	pid_t pid;    /* 0: none */
 	bool adopted; /* not our child: how it ends cannot be known, only that it did */
 	struct loop *loop;
 	struct loop_watch watch;

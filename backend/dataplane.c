@@ -285,7 +285,8 @@ bool dataplane_run(struct dataplane *dataplane)
 		/* Nothing moved. Ask for the next event, and look once more: a request may have come just
 		 * before the guest could see that we ask. With no request free there is nothing to ask for:
 		 * the next completion comes by here. */
-		if (dataplane->stopped || !dataplane->pool.nr_free || !transport->ops->arm(transport))
+		if (dataplane->stopped || !dataplane->pool.nr_free ||
+		    !transport->ops->arm(transport))
 			return false;
 	}
 	return true;

@@ -19,7 +19,7 @@
 #include "transport.h"
 
 enum dataplane_trouble {
-	DATAPLANE_RING_BROKEN, /* the guest broke the ring: nothing is fetched from it any more */
+	DATAPLANE_RING_BROKEN,	/* the guest broke the ring: nothing is fetched from it any more */
 	DATAPLANE_FLUSH_FAILED, /* a flush failed on a wire where flush_error_is_deadly: it and every
 				 * later one is never answered, and every later write is refused, so that
 				 * the guest cannot take lost data for safe data */
@@ -28,10 +28,10 @@ enum dataplane_trouble {
 /* Plain counters, written by the queue's thread. */
 struct dataplane_stats {
 	uint64_t nr_reads, nr_writes, nr_flushes; /* answered, failed ones included */
-	uint64_t read_bytes, written_bytes;       /* of those that succeeded */
-	uint64_t nr_refused;                      /* bad requests, never shown to the driver */
-	uint64_t nr_failed;                       /* errors of storage or of grants */
-	uint64_t nr_batches;                      /* passes that found requests */
+	uint64_t read_bytes, written_bytes;	  /* of those that succeeded */
+	uint64_t nr_refused;			  /* bad requests, never shown to the driver */
+	uint64_t nr_failed;			  /* errors of storage or of grants */
+	uint64_t nr_batches;			  /* passes that found requests */
 };
 
 struct dataplane {
@@ -39,10 +39,10 @@ struct dataplane {
 	struct disk_queue *disk_queue;
 	struct request_pool pool;
 
-	unsigned nr_in_flight;     /* with the driver */
-	struct request_list held;  /* failed flushes that must not be answered */
-	bool stopped;              /* fetch nothing more */
-	bool abandoned;            /* answer nothing more either: the guest's end is gone */
+	unsigned nr_in_flight;	  /* with the driver */
+	struct request_list held; /* failed flushes that must not be answered */
+	bool stopped;		  /* fetch nothing more */
+	bool abandoned;		  /* answer nothing more either: the guest's end is gone */
 	bool ring_broken;
 	bool flush_failed;
 

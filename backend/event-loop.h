@@ -26,15 +26,15 @@ struct loop_watch {
 	/* @events: EPOLLIN, EPOLLOUT, EPOLLHUP, ... */
 	void (*ready)(struct loop_watch *watch, uint32_t events);
 	LIST_ENTRY(loop_watch) link; /* the loop's */
-	bool active;                 /* the loop's */
+	bool active;		     /* the loop's */
 };
 
 /* One-shot timer; the caller owns the memory, and keeps it until it fired or loop_timer_stop(). */
 struct loop_timer {
 	void (*expired)(struct loop_timer *timer);
-	uint64_t due_ns;             /* the loop's */
+	uint64_t due_ns;	     /* the loop's */
 	LIST_ENTRY(loop_timer) link; /* the loop's */
-	bool active;                 /* the loop's */
+	bool active;		     /* the loop's */
 };
 
 /* 0 or -errno. */

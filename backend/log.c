@@ -47,8 +47,8 @@ static bool stderr_is_journal(void)
 	unsigned long long dev, ino;
 	struct stat st;
 
-	return stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 && !fstat(STDERR_FILENO, &st) &&
-	       st.st_dev == dev && st.st_ino == ino;
+	return stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
+	       !fstat(STDERR_FILENO, &st) && st.st_dev == dev && st.st_ino == ino;
 }
 
 void log_init(const char *program, const char *subject, enum log_level level)
@@ -78,13 +78,14 @@ static size_t prefix_format(char *line, size_t size, enum log_level level)
 	char stamp[32];
 
 	if (log_to_journal)
-		return (size_t)snprintf(line, size, "<%d>%s: %s%s", levels[level].priority, log_program,
-					log_subject, separator);
+		return (size_t)snprintf(line, size, "<%d>%s: %s%s", levels[level].priority,
+					log_program, log_subject, separator);
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);
 	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
-	return (size_t)snprintf(line, size, "%s.%03ld %s[%d]: %s: %s%s", stamp, now.tv_nsec / 1000000,
-				log_program, (int)getpid(), levels[level].word, log_subject, separator);
+	return (size_t)snprintf(line, size, "%s.%03ld %s[%d]: %s: %s%s", stamp,
+				now.tv_nsec / 1000000, log_program, (int)getpid(),
+				levels[level].word, log_subject, separator);
 }
 
 void log_line(enum log_level level, const char *format, ...)

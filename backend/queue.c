@@ -30,8 +30,8 @@ struct queue {
 	struct loop_watch transport_watch;
 	struct loop_watch disk_watch;
 	struct loop_timer again; /* the data path has more to do, or an event is due */
-	bool draining;           /* drained() is wanted */
-	bool quiescing;          /* quiet() is wanted */
+	bool draining;		 /* drained() is wanted */
+	bool quiescing;		 /* quiet() is wanted */
 };
 
 static const struct driver *queue_driver(const struct queue *queue)

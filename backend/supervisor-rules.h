@@ -16,19 +16,19 @@
 #define SUPERVISOR_MAX_FAILURES 5
 
 struct supervisor_view {
-	bool exists;               /* the backend directory is there */
-	enum xenbus_state state;   /* what it says */
+	bool exists;		 /* the backend directory is there */
+	enum xenbus_state state; /* what it says */
 	bool online;
-	bool frontend_closed;      /* the frontend is Closed, or its nodes are gone */
-	bool ours;                 /* a process of ours has served it before */
-	bool in_dom0;              /* libxl removes the directory there, and only there */
+	bool frontend_closed; /* the frontend is Closed, or its nodes are gone */
+	bool ours;	      /* a process of ours has served it before */
+	bool in_dom0;	      /* libxl removes the directory there, and only there */
 	unsigned nr_failures;
 };
 
 enum supervisor_action {
 	SUPERVISOR_NOTHING,
-	SUPERVISOR_START,  /* start a process */
-	SUPERVISOR_CLOSE,  /* say why, write state 6: the guest must not wait for a disk that is lost */
+	SUPERVISOR_START, /* start a process */
+	SUPERVISOR_CLOSE, /* say why, write state 6: the guest must not wait for a disk that is lost */
 	SUPERVISOR_REMOVE, /* remove the backend directory (driver domains) */
 	SUPERVISOR_FORGET, /* the VBD is gone */
 };

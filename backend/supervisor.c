@@ -37,10 +37,10 @@ struct vbd_entry {
 	struct supervisor *supervisor;
 	struct vbd_address address;
 	char run_name[64]; /* of its run file */
-	char label[32];    /* for log lines */
+	char label[32];	   /* for log lines */
 	struct child child;
 	struct loop_timer retry;
-	bool ours; /* a process of ours has served it */
+	bool ours;   /* a process of ours has served it */
 	bool closed; /* it was lost, and we have said so */
 	bool told_dead, told_suspended;
 	unsigned nr_failures;
@@ -65,7 +65,8 @@ static void entry_evaluate(struct vbd_entry *entry);
 
 /* ---- Entries ------------------------------------------------------------------------------------ */
 
-static struct vbd_entry *entry_find(struct supervisor *supervisor, const struct vbd_address *address)
+static struct vbd_entry *entry_find(struct supervisor *supervisor,
+				    const struct vbd_address *address)
 {
 	struct vbd_entry *entry;
 
@@ -119,8 +120,8 @@ static struct vbd_entry *entry_create(struct supervisor *supervisor,
 	}
 	entry->supervisor = supervisor;
 	entry->address = *address;
-	snprintf(entry->run_name, sizeof(entry->run_name), "%s-%u-%u", address->kind, address->domid,
-		 address->devid);
+	snprintf(entry->run_name, sizeof(entry->run_name), "%s-%u-%u", address->kind,
+		 address->domid, address->devid);
 	snprintf(entry->label, sizeof(entry->label), "vbd %u/%u", address->domid, address->devid);
 	snprintf(entry->last_end, sizeof(entry->last_end), "ended while vbdiskd was not running");
 	entry->child.ended = process_ended;
@@ -145,8 +146,8 @@ static void end_describe(struct vbd_entry *entry, int how)
 	if (how == CHILD_END_UNKNOWN)
 		snprintf(entry->last_end, sizeof(entry->last_end), "ended");
 	else if (how < 0)
-		snprintf(entry->last_end, sizeof(entry->last_end), "was killed by signal %d (%s)", -how,
-			 strsignal(-how));
+		snprintf(entry->last_end, sizeof(entry->last_end), "was killed by signal %d (%s)",
+			 -how, strsignal(-how));
 	else
 		snprintf(entry->last_end, sizeof(entry->last_end), "ended with status %d", how);
 }
@@ -245,9 +246,10 @@ static void vbd_close(struct vbd_entry *entry, struct vbd_nodes *nodes, enum xen
 	struct error error;
 	int err = 0;
 
-	error_set(&error, EIO,
-		  "its vbdisk process %s; the VBD is closed: detach the disk and attach it again, or restart the guest",
-		  entry->last_end);
+	error_set(
+		&error, EIO,
+		"its vbdisk process %s; the VBD is closed: detach the disk and attach it again, or restart the guest",
+		entry->last_end);
 	/* It comes by here again when the toolstack detaches it (state 5) and waits for our 6. */
 	if (!entry->closed) {
 		entry->closed = true;
@@ -270,7 +272,8 @@ static void vbd_remove(struct vbd_entry *entry, struct vbd_nodes *nodes)
 	snprintf(top, sizeof(top), "%s/backend/%s", entry->supervisor->home, entry->address.kind);
 	err = store_remove_empty_above(entry->supervisor->store, nodes->backend, top);
 	if (err)
-		log_warning("%s: cannot remove %s: %s", entry->label, nodes->backend, strerror(-err));
+		log_warning("%s: cannot remove %s: %s", entry->label, nodes->backend,
+			    strerror(-err));
 }
 
 /* The VBD is detached: what was said about it is of no more use, and its number may come again. */
@@ -359,10 +362,12 @@ static void domain_check(struct vbd_entry *entry)
 {
 	struct supervisor *supervisor = entry->supervisor;
 	enum xen_domain_state state;
-	int err = supervisor->domains->ops->state(supervisor->domains, entry->address.domid, &state);
+	int err =
+		supervisor->domains->ops->state(supervisor->domains, entry->address.domid, &state);
 
 	if (err) {
-		log_warning("%s: cannot ask whether its domain lives: %s", entry->label, strerror(-err));
+		log_warning("%s: cannot ask whether its domain lives: %s", entry->label,
+			    strerror(-err));
 		return;
 	}
 	if (state == XEN_DOMAIN_DEAD && !entry->told_dead) {
@@ -507,7 +512,8 @@ int supervisor_create(struct loop *loop, struct store *store, struct xen_domains
 		err = watches_set(supervisor);
 	if (err) {
 		free(supervisor);
-		return error_set(error, -err, "cannot watch the backend directories in xenstore: %s",
+		return error_set(error, -err,
+				 "cannot watch the backend directories in xenstore: %s",
 				 strerror(-err));
 	}
 	*supervisor_out = supervisor;

@@ -16,10 +16,10 @@
 #include "xenstore/store.h"
 
 struct supervisor_config {
-	const char *vbdisk_path;  /* the program to start */
+	const char *vbdisk_path; /* the program to start */
 	const char *run_dir;
 	const char *loopback_dir; /* NULL: the hypervisor */
-	const char *log_level;    /* passed on */
+	const char *log_level;	  /* passed on */
 };
 
 struct supervisor;

@@ -30,7 +30,7 @@ struct transport_blkif {
 	unsigned nr_ring_pages;
 	struct blkif_ring ring;
 
-	uint8_t *buffers; /* nr_slots * REQUEST_BUFFER_BYTES; pages appear when first used */
+	uint8_t *buffers;	 /* nr_slots * REQUEST_BUFFER_BYTES; pages appear when first used */
 	struct xen_copy *pieces; /* of the batch being copied: nr_slots * BLKIF_MAX_SEGMENTS */
 	struct log_limit copy_log, decode_log, event_log;
 };
@@ -228,9 +228,10 @@ static void blkif_acknowledge(struct transport *transport)
 		return;
 	err = blkif->host->ops->unmask(blkif->host, port);
 	if (err)
-		log_limited(&blkif->event_log, LOG_LEVEL_ERROR,
-			    "cannot unmask event channel %u: %s; the guest may wait for ever: detach the disk",
-			    port, strerror(-err));
+		log_limited(
+			&blkif->event_log, LOG_LEVEL_ERROR,
+			"cannot unmask event channel %u: %s; the guest may wait for ever: detach the disk",
+			port, strerror(-err));
 }
 
 static void blkif_disconnect(struct transport *transport)
@@ -245,8 +246,9 @@ static void blkif_disconnect(struct transport *transport)
 		log_warning("cannot close event channel %u: %s", blkif->port, strerror(-err));
 	err = blkif->host->ops->unmap(blkif->host, blkif->ring_pages, blkif->nr_ring_pages);
 	if (err)
-		log_error("cannot unmap the ring: %s; the guest's page stays in use until this process ends",
-			  strerror(-err));
+		log_error(
+			"cannot unmap the ring: %s; the guest's page stays in use until this process ends",
+			strerror(-err));
 	blkif->ring_pages = NULL;
 }
 
@@ -277,8 +279,8 @@ static const struct transport_ops blkif_ops = {
 };
 
 int transport_blkif_attach(struct xen_host *host, uint32_t domid,
-			   const struct blkif_ring_params *params,
-			   struct transport **transport_out, struct error *error)
+			   const struct blkif_ring_params *params, struct transport **transport_out,
+			   struct error *error)
 {
 	struct transport_blkif *blkif = calloc(1, sizeof(*blkif));
 	unsigned nr_slots = blkif_abi_nr_slots(params->abi, params->order);
@@ -305,9 +307,10 @@ int transport_blkif_attach(struct xen_host *host, uint32_t domid,
 	err = host->ops->map(host, domid, params->grefs, blkif->nr_ring_pages, true,
 			     &blkif->ring_pages);
 	if (err) {
-		error_set(error, -err,
-			  "cannot map the ring of domain %u (%u pages, first grant reference %u): %s",
-			  domid, blkif->nr_ring_pages, params->grefs[0], strerror(-err));
+		error_set(
+			error, -err,
+			"cannot map the ring of domain %u (%u pages, first grant reference %u): %s",
+			domid, blkif->nr_ring_pages, params->grefs[0], strerror(-err));
 		goto free_buffers;
 	}
 	err = host->ops->bind(host, domid, params->event_channel, &blkif->port);

@@ -30,7 +30,7 @@ struct blkif_ring_params {
  * this transport alone until its free()). All memory for requests in flight is reserved here. 0 with
  * *@transport_out; -errno with @error: a bad grant reference or port, out of memory. */
 int transport_blkif_attach(struct xen_host *host, uint32_t domid,
-			   const struct blkif_ring_params *params,
-			   struct transport **transport_out, struct error *error);
+			   const struct blkif_ring_params *params, struct transport **transport_out,
+			   struct error *error);
 
 #endif

@@ -37,8 +37,8 @@ struct vbd {
 
 	struct vbd_disk_spec spec;
 	struct disk *disk;
-	struct queue *queue;    /* NULL while no ring is attached */
-	enum xenbus_state own;  /* the state we wrote last; Initialising until we wrote one */
+	struct queue *queue;	 /* NULL while no ring is attached */
+	enum xenbus_state own;	 /* the state we wrote last; Initialising until we wrote one */
 	enum xenbus_state found; /* the state at our start: what must still be there to advertise */
 
 	/* While the queue drains nothing else happens; this is done afterwards. */
@@ -59,7 +59,8 @@ static void error_report(struct vbd *vbd, const char *text)
 	log_error("%s", text);
 	err = vbd_nodes_report_error(&vbd->nodes, text);
 	if (err)
-		log_warning("cannot write the error node %s: %s", vbd->nodes.error_dir, strerror(-err));
+		log_warning("cannot write the error node %s: %s", vbd->nodes.error_dir,
+			    strerror(-err));
 }
 
 /* ---- The end ------------------------------------------------------------------------------------ */
@@ -87,8 +88,9 @@ static void store_lost(struct vbd *vbd, const char *what, int err)
 		vbd_end(vbd, VBDISK_EXIT_NO_XEN);
 		return;
 	}
-	log_error("%s: %s; the guest is served on, but its end will not be noticed: end this process (SIGTERM) when the guest is gone",
-		  what, strerror(-err));
+	log_error(
+		"%s: %s; the guest is served on, but its end will not be noticed: end this process (SIGTERM) when the guest is gone",
+		what, strerror(-err));
 }
 
 /* Write a state. A stale one is no error: the toolstack was faster, and the next look shows it. */
@@ -111,8 +113,9 @@ static void drain_complain(struct loop_timer *timer)
 {
 	struct vbd *vbd = container_of(timer, struct vbd, drain_complaint);
 
-	log_warning("still waiting for %u requests in flight to %s before the VBD can close; the storage does not answer",
-		    queue_nr_in_flight(vbd->queue), vbd->spec.params);
+	log_warning(
+		"still waiting for %u requests in flight to %s before the VBD can close; the storage does not answer",
+		queue_nr_in_flight(vbd->queue), vbd->spec.params);
 }
 
 /* The ring is gone; what remains of DISCONNECT, FINISH or VANISH. */
@@ -257,15 +260,18 @@ static void queue_trouble(void *arg, enum dataplane_trouble trouble, int err)
 
 	switch (trouble) {
 	case DATAPLANE_RING_BROKEN:
-		error_report(vbd, "the guest broke its ring (more requests than slots); the ring is stopped until the frontend reconnects");
+		error_report(
+			vbd,
+			"the guest broke its ring (more requests than slots); the ring is stopped until the frontend reconnects");
 		break;
 	case DATAPLANE_FLUSH_FAILED: {
 		struct error error;
 
 		vbd->flush_failed = true;
-		error_set(&error, -err,
-			  "flush of %s failed: %s; this flush is never acknowledged and all writes are refused from now on: repair the storage, then detach and attach the disk",
-			  vbd->spec.params, strerror(-err));
+		error_set(
+			&error, -err,
+			"flush of %s failed: %s; this flush is never acknowledged and all writes are refused from now on: repair the storage, then detach and attach the disk",
+			vbd->spec.params, strerror(-err));
 		error_report(vbd, error.text);
 		break;
 	}
@@ -309,8 +315,8 @@ static int ring_attach(struct vbd *vbd, struct blkif_ring_params *params, struct
 	int err = ring_params_read(vbd, params, error);
 
 	if (!err)
-		err = transport_blkif_attach(vbd->host, vbd->nodes.address.domid, params, &transport,
-					     error);
+		err = transport_blkif_attach(vbd->host, vbd->nodes.address.domid, params,
+					     &transport, error);
 	if (!err)
 		err = queue_create(vbd->loop, transport, vbd->disk, &events, &vbd->queue, error);
 	/* A guest that connects anew has forgotten what it wrote; the storage has not got it back. */
@@ -471,9 +477,10 @@ int vbd_create(struct loop *loop, struct store *store, struct xen_host *host,
 	/* InitWait: a backend died before a frontend connected. From Connected on there is a ring with
 	 * requests in it, which only the process that fetched them can finish. */
 	if (view.backend != XENBUS_INITIALISING && view.backend != XENBUS_INIT_WAIT) {
-		err = error_set(error, EBADMSG,
-				"%s/state is %s: a VBD can be taken up in Initialising or InitWait only; detach it and attach it again",
-				nodes->backend, xenbus_state_name(view.backend));
+		err = error_set(
+			error, EBADMSG,
+			"%s/state is %s: a VBD can be taken up in Initialising or InitWait only; detach it and attach it again",
+			nodes->backend, xenbus_state_name(view.backend));
 		goto free_vbd;
 	}
 	vbd->found = view.backend;

@@ -51,9 +51,12 @@ static void usage(FILE *out)
 static int options_parse(struct options *options, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"loopback", required_argument, NULL, 'l'}, {"run-dir", required_argument, NULL, 'r'},
-		{"log-level", required_argument, NULL, 'L'}, {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},         {NULL, 0, NULL, 0},
+		{"loopback", required_argument, NULL, 'l'},
+		{"run-dir", required_argument, NULL, 'r'},
+		{"log-level", required_argument, NULL, 'L'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
 	};
 	int option;
 

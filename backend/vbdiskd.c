@@ -48,9 +48,12 @@ static void usage(void)
 static int options_parse(struct options *options, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"vbdisk", required_argument, NULL, 'b'},  {"loopback", required_argument, NULL, 'l'},
-		{"run-dir", required_argument, NULL, 'r'}, {"log-level", required_argument, NULL, 'L'},
-		{"help", no_argument, NULL, 'h'},          {"version", no_argument, NULL, 'V'},
+		{"vbdisk", required_argument, NULL, 'b'},
+		{"loopback", required_argument, NULL, 'l'},
+		{"run-dir", required_argument, NULL, 'r'},
+		{"log-level", required_argument, NULL, 'L'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
 	};
 	int option;
@@ -135,8 +138,9 @@ static void device_model_record(struct store *store)
 		return;
 	err = store_write_key(store, DEVICE_MODEL_DIR, DEVICE_MODEL_KEY, "%d", (int)getpid());
 	if (err)
-		log_warning("cannot record a device model for domain 0: %s; `xl block-attach 0` will fail",
-			    strerror(-err));
+		log_warning(
+			"cannot record a device model for domain 0: %s; `xl block-attach 0` will fail",
+			strerror(-err));
 }
 
 static void device_model_unrecord(struct store *store)
@@ -214,8 +218,9 @@ static enum vbdisk_exit host_open_and_run(const struct options *options)
 		      ? xen_loopback_domains_open(options->config.loopback_dir, &domains, &error)
 		      : xen_hypervisor_domains_open(&domains, &error);
 	if (err) {
-		log_warning("%s; a dead domain will be noticed only when the toolstack removes its disks",
-			    error.text);
+		log_warning(
+			"%s; a dead domain will be noticed only when the toolstack removes its disks",
+			error.text);
 		domains = NULL;
 	}
 	err = loop_create(&loop);
@@ -253,8 +258,8 @@ int main(int argc, char **argv)
 		return VBDISK_EXIT_TAKEN;
 	}
 	if (err) {
-		log_error("cannot use the run directory %s: %s; see --run-dir", options.config.run_dir,
-			  strerror(-err));
+		log_error("cannot use the run directory %s: %s; see --run-dir",
+			  options.config.run_dir, strerror(-err));
 		return VBDISK_EXIT_FAILURE;
 	}
 	status = host_open_and_run(&options);

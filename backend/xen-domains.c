@@ -46,7 +46,8 @@ static int hypervisor_domain_state(struct xen_domains *domains, uint32_t domid,
 
 	if (nr < 0)
 		return errno ? -errno : -EIO;
-	*state_out = nr == 1 && info.domain == domid ? state_from_flags(info.flags) : XEN_DOMAIN_DEAD;
+	*state_out = nr == 1 && info.domain == domid ? state_from_flags(info.flags)
+						     : XEN_DOMAIN_DEAD;
 	return 0;
 }
 
@@ -83,9 +84,10 @@ int xen_hypervisor_domains_open(struct xen_domains **domains_out, struct error *
 	err = hypervisor_domain_state(&xen->domains, 0, &state);
 	if (err) {
 		hypervisor_domains_close(&xen->domains);
-		return error_set(error, -err,
-				 "the hypervisor does not answer libxenctrl: %s; was vbdiskd built for another Xen release?",
-				 strerror(-err));
+		return error_set(
+			error, -err,
+			"the hypervisor does not answer libxenctrl: %s; was vbdiskd built for another Xen release?",
+			strerror(-err));
 	}
 	*domains_out = &xen->domains;
 	return 0;

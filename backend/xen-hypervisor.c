@@ -105,10 +105,10 @@ static void segment_fill(xengnttab_grant_copy_segment_t *segment, const struct x
 		/* What a segment says which the kernel never reached. */
 		.status = GNTST_general_error,
 	};
-	union xengnttab_copy_ptr *peer =
-		direction == XEN_COPY_FROM_PEER ? &segment->source : &segment->dest;
-	union xengnttab_copy_ptr *local =
-		direction == XEN_COPY_FROM_PEER ? &segment->dest : &segment->source;
+	union xengnttab_copy_ptr *peer = direction == XEN_COPY_FROM_PEER ? &segment->source
+									 : &segment->dest;
+	union xengnttab_copy_ptr *local = direction == XEN_COPY_FROM_PEER ? &segment->dest
+									  : &segment->source;
 
 	peer->foreign.ref = piece->gref;
 	peer->foreign.offset = piece->offset_bytes;
@@ -267,18 +267,20 @@ int xen_hypervisor_open(bool backend, struct xen_host **host_out, struct error *
 	xen->host.ops = &hypervisor_ops;
 	err = evtchn_open(xen);
 	if (err) {
-		error_set(error, -err,
-			  "cannot open /dev/xen/evtchn: %s; is this a Xen host, and is the module xen-evtchn loaded?",
-			  strerror(-err));
+		error_set(
+			error, -err,
+			"cannot open /dev/xen/evtchn: %s; is this a Xen host, and is the module xen-evtchn loaded?",
+			strerror(-err));
 		goto close;
 	}
 	if (backend) {
 		xen->gnttab = xengnttab_open(NULL, 0);
 		if (!xen->gnttab) {
 			err = error_from_errno();
-			error_set(error, -err,
-				  "cannot open /dev/xen/gntdev: %s; is this a Xen host, and is the module xen-gntdev loaded?",
-				  strerror(-err));
+			error_set(
+				error, -err,
+				"cannot open /dev/xen/gntdev: %s; is this a Xen host, and is the module xen-gntdev loaded?",
+				strerror(-err));
 			goto close;
 		}
 	}

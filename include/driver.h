@@ -28,11 +28,12 @@
 #include "request.h"
 
 /* open() flags */
-#define DISK_OPEN_WRITABLE (1u << 0) /* without it the storage is opened read-only at the OS level */
-#define DISK_OPEN_SHARED (1u << 1)   /* take no lock: the administrator vouches for other users */
+#define DISK_OPEN_WRITABLE                                                                         \
+	(1u << 0)		   /* without it the storage is opened read-only at the OS level */
+#define DISK_OPEN_SHARED (1u << 1) /* take no lock: the administrator vouches for other users */
 
 struct disk_limits {
-	uint64_t size_bytes;           /* > 0, a multiple of 512 and of logical_block_bytes */
+	uint64_t size_bytes;	       /* > 0, a multiple of 512 and of logical_block_bytes */
 	uint32_t logical_block_bytes;  /* power of two >= 512: granularity of offset and length */
 	uint32_t physical_block_bytes; /* multiple of logical_block_bytes; advice for the guest */
 	uint32_t memory_align_bytes;   /* power of two: alignment of each iov base */
@@ -53,14 +54,15 @@ struct disk_queue {
 };
 
 struct driver {
-	const char *name;        /* as in "name:params" */
+	const char *name;	 /* as in "name:params" */
 	const char *description; /* one line */
 	const char *params_help; /* one line per parameter, for --help and the manual */
 
 	/* Open the storage named by @params (the text after "name:"), and fill *@disk_out, owned by the
 	 * caller until close(). Returns 0 or -errno with @error filled: missing storage, wrong kind, in
 	 * use, no O_DIRECT, ... are all refused here; nothing is silently downgraded. May block. */
-	int (*open)(const char *params, unsigned flags, struct disk **disk_out, struct error *error);
+	int (*open)(const char *params, unsigned flags, struct disk **disk_out,
+		    struct error *error);
 
 	/* Release everything open() took. All queues are destroyed already. May block. */
 	void (*close)(struct disk *disk);

@@ -19,8 +19,8 @@ struct error {
 
 /* Fill @error's text and return -@errnum, so that `return error_set(...)` reports and fails. @error
  * may be NULL (the text is dropped). Never blocks. */
-__attribute__((format(printf, 3, 4)))
-static inline int error_set(struct error *error, int errnum, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static inline int error_set(struct error *error, int errnum,
+								  const char *format, ...)
 {
 	if (error) {
 		va_list ap;

@@ -44,7 +44,7 @@ struct request {
 	enum request_op op;
 	enum request_state state;
 	unsigned flags;
-	int status;            /* 0, or -errno; final once DONE */
+	int status;	       /* 0, or -errno; final once DONE */
 	uint64_t offset_bytes; /* first byte on the disk */
 	uint64_t len_bytes;    /* total of iov; a driver ignores range and iov of a FLUSH */
 
@@ -58,7 +58,7 @@ struct request {
 
 	TAILQ_ENTRY(request) link; /* for whoever owns the request in its present state */
 
-	void *driver_scratch;    /* disk->request_size bytes, 16-byte aligned, for the driver alone */
+	void *driver_scratch; /* disk->request_size bytes, 16-byte aligned, for the driver alone */
 	void *transport_scratch; /* transport_ops.request_size bytes, 16-byte aligned, likewise */
 };
 

@@ -59,7 +59,8 @@ struct xen_host_ops {
 		    struct xen_copy *pieces, unsigned nr);
 
 	/* Bind to @remote_port of @domid; *@port_out is ours, pending once right after the bind. */
-	int (*bind)(struct xen_host *host, uint32_t domid, uint32_t remote_port, uint32_t *port_out);
+	int (*bind)(struct xen_host *host, uint32_t domid, uint32_t remote_port,
+		    uint32_t *port_out);
 
 	/* --- Frontend side: our own pages and ports, offered to a peer (vbdisk-front) --- */
 
@@ -106,7 +107,8 @@ int xen_hypervisor_open(bool backend, struct xen_host **host_out, struct error *
 
 /* Connect to the loopback host that runs in directory @dir as domain @domid (0 for a backend in
  * dom0). 0 or -errno with @error. */
-int xen_loopback_open(const char *dir, uint32_t domid, struct xen_host **host_out, struct error *error);
+int xen_loopback_open(const char *dir, uint32_t domid, struct xen_host **host_out,
+		      struct error *error);
 
 /* --- Whether a domain lives: asked by vbdiskd, on @releaseDomain --- */
 
@@ -133,6 +135,7 @@ struct xen_domains {
 int xen_hypervisor_domains_open(struct xen_domains **domains_out, struct error *error);
 
 /* The loopback host's view. */
-int xen_loopback_domains_open(const char *dir, struct xen_domains **domains_out, struct error *error);
+int xen_loopback_domains_open(const char *dir, struct xen_domains **domains_out,
+			      struct error *error);
 
 #endif

@@ -46,9 +46,8 @@ static int vdev_from_name(const char *name, unsigned *vdev_out)
 	}
 	if (partition > 255)
 		return -EINVAL;
-	*vdev_out = disk < 16 && partition < 16
-			    ? VDEV_XVD_MAJOR << 8 | disk << 4 | partition
-			    : VDEV_EXTENDED | disk << 8 | partition;
+	*vdev_out = disk < 16 && partition < 16 ? VDEV_XVD_MAJOR << 8 | disk << 4 | partition
+						: VDEV_EXTENDED | disk << 8 | partition;
 	return 0;
 }
 
@@ -92,7 +91,8 @@ static void store_ready(struct loop_watch *watch, uint32_t events)
 	int ret;
 
 	(void)events;
-	while ((ret = store_next_event(front->store, path, sizeof(path), token, sizeof(token))) == 1)
+	while ((ret = store_next_event(front->store, path, sizeof(path), token, sizeof(token))) ==
+	       1)
 		;
 	if (!ret)
 		ret = backend_state_read(front);
@@ -133,8 +133,8 @@ static int states_report(const struct front *front, int errnum, const char *what
 #define STATES_CLOSED (STATE_BIT(XENBUS_CLOSING) | STATE_BIT(XENBUS_CLOSED))
 
 /* Sleep until the backend's state is one of @wanted; -ECONNREFUSED if it comes to one of @refused. */
-static int backend_wait(struct front *front, unsigned wanted, unsigned refused, const char *for_what,
-			struct error *error)
+static int backend_wait(struct front *front, unsigned wanted, unsigned refused,
+			const char *for_what, struct error *error)
 {
 	uint64_t deadline_ns = clock_now_ns() + front->config.timeout_ns;
 	char what[96];
@@ -149,9 +149,9 @@ static int backend_wait(struct front *front, unsigned wanted, unsigned refused, 
 		if (STATE_BIT(front->backend_state) & wanted)
 			return 0;
 		if (STATE_BIT(front->backend_state) & refused)
-			return states_report(front, ECONNREFUSED,
-					     "cannot connect, the backend refuses (its log says why)",
-					     error);
+			return states_report(
+				front, ECONNREFUSED,
+				"cannot connect, the backend refuses (its log says why)", error);
 		/* Asked to end: closing goes on, connecting does not. */
 		if (front->link.stop && refused)
 			return states_report(front, ECANCELED, "stopped while connecting", error);
@@ -183,9 +183,10 @@ int front_open(struct front *front, struct loop *loop, struct store *store, stru
 	err = store_read_key(store, front->frontend, "backend", front->backend,
 			     sizeof(front->backend));
 	if (err)
-		return error_set(error, -err,
-				 "cannot read %s/backend: %s; is a disk with this --vdev attached to this domain?",
-				 front->frontend, strerror(-err));
+		return error_set(
+			error, -err,
+			"cannot read %s/backend: %s; is a disk with this --vdev attached to this domain?",
+			front->frontend, strerror(-err));
 	err = store_read_number(store, front->frontend, "backend-id", UINT16_MAX, &number);
 	if (err)
 		return error_set(error, -err, "cannot read %s/backend-id: %s", front->frontend,
@@ -206,7 +207,8 @@ int front_open(struct front *front, struct loop *loop, struct store *store, stru
 	err = front->store_watch.fd < 0 ? front->store_watch.fd
 					: loop_watch(loop, &front->store_watch, EPOLLIN);
 	if (err)
-		return error_set(error, -err, "cannot wait for xenstore events: %s", strerror(-err));
+		return error_set(error, -err, "cannot wait for xenstore events: %s",
+				 strerror(-err));
 	return 0;
 }
 
@@ -236,8 +238,8 @@ static int device_reset(struct front *front, struct error *error)
 	if (front->own != XENBUS_CLOSED) {
 		err = own_state_write(front, XENBUS_CLOSING, error);
 		if (!err)
-			err = backend_wait(front, STATES_CLOSED, 0, "the backend to close an old connection",
-					   error);
+			err = backend_wait(front, STATES_CLOSED, 0,
+					   "the backend to close an old connection", error);
 		if (!err)
 			err = own_state_write(front, XENBUS_CLOSED, error);
 		if (err)
@@ -409,7 +411,8 @@ static int states_close(struct front *front, struct error *error)
 	int err = own_state_write(front, XENBUS_CLOSING, error);
 
 	if (!err)
-		err = backend_wait(front, STATES_CLOSED, 0, "the backend to close (Closing)", error);
+		err = backend_wait(front, STATES_CLOSED, 0, "the backend to close (Closing)",
+				   error);
 	if (!err)
 		err = own_state_write(front, XENBUS_CLOSED, error);
 	if (!err)

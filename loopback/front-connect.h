@@ -30,9 +30,9 @@
 
 /* How the ring's grants are spelled in xenstore. */
 enum front_spelling {
-	FRONT_SPELLING_AUTO,      /* ring-ref for one page, else ring-page-order and ring-ref0 ... */
-	FRONT_SPELLING_REF0,      /* ring-page-order always, ring-ref0 also for one page (Linux' way) */
-	FRONT_SPELLING_REF,       /* ring-page-order 0 with ring-ref */
+	FRONT_SPELLING_AUTO, /* ring-ref for one page, else ring-page-order and ring-ref0 ... */
+	FRONT_SPELLING_REF0, /* ring-page-order always, ring-ref0 also for one page (Linux' way) */
+	FRONT_SPELLING_REF,  /* ring-page-order 0 with ring-ref */
 	FRONT_SPELLING_NUM_PAGES, /* num-ring-pages and ring-ref0 ... */
 };
 
@@ -63,7 +63,7 @@ struct front {
 	char frontend[FRONT_PATH_MAX]; /* relative to our own domain */
 	char backend[FRONT_PATH_MAX];
 	uint32_t backend_domid;
-	enum xenbus_state own;     /* the state we wrote last */
+	enum xenbus_state own;		 /* the state we wrote last */
 	enum xenbus_state backend_state; /* as last seen; Closed when the node is missing */
 	bool connected;
 	struct loop_watch store_watch;

@@ -23,9 +23,9 @@
 #include "loopback/front-hostile.h"
 #include "loopback/front-pattern.h"
 
-#define ANSWER_NS (5 * NSEC_PER_SEC)    /* a backend that is well answers long before */
-#define SILENCE_NS (NSEC_PER_SEC / 2)   /* how long no answer counts as none */
-#define UNTOUCHED 0x5a                  /* fills pages that must not change */
+#define ANSWER_NS (5 * NSEC_PER_SEC)  /* a backend that is well answers long before */
+#define SILENCE_NS (NSEC_PER_SEC / 2) /* how long no answer counts as none */
+#define UNTOUCHED 0x5a		      /* fills pages that must not change */
 #define MIN_DISK_SECTORS 1024
 
 /* Our shared pages. The data page has a guard on both sides, here and in the grant table. */
@@ -50,7 +50,7 @@ struct hostile {
 
 #define ROW_CONNECTS_ITSELF (1u << 0) /* called without a connection */
 #define ROW_STOPS_RING (1u << 1)      /* good I/O only after a new connection */
-#define ROW_IN_GRANTS (1u << 2)       /* of the group "grants" */
+#define ROW_IN_GRANTS (1u << 2)	      /* of the group "grants" */
 
 struct row {
 	const char *name, *what;
@@ -66,8 +66,8 @@ static void row_name_print(const struct hostile *h)
 		fputc(toupper((unsigned char)*c), h->tap);
 }
 
-__attribute__((format(printf, 3, 4)))
-static bool check(struct hostile *h, bool good, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static bool check(struct hostile *h, bool good,
+							const char *format, ...)
 {
 	va_list ap;
 
@@ -230,7 +230,8 @@ static bool request_expect(struct hostile *h, const struct front_request *reques
 			   unsigned statuses, const char *what)
 {
 	request_put(h, request);
-	return answer_expect(h, request->id, request->operation, request->operation, statuses, what);
+	return answer_expect(h, request->id, request->operation, request->operation, statuses,
+			     what);
 }
 
 /* Read the page at @sector into @page; false if that fails. */
@@ -361,12 +362,13 @@ static void race_r02(struct hostile *h, struct flipper *flipper)
 			return;
 		}
 		/* READ of 1 segment, READ of 255, or DISCARD: each has its own answer. */
-		consistent = response.operation == BLKIF_READ
-				     ? status_bit(response.status) & (OKAY | ERROR)
-				     : response.operation == BLKIF_DISCARD &&
-					       (h->front->disk.discard
-							? status_bit(response.status)
-							: response.status == BLKIF_STATUS_EOPNOTSUPP);
+		consistent =
+			response.operation == BLKIF_READ
+				? status_bit(response.status) & (OKAY | ERROR)
+				: response.operation == BLKIF_DISCARD &&
+					  (h->front->disk.discard
+						   ? status_bit(response.status)
+						   : response.status == BLKIF_STATUS_EOPNOTSUPP);
 		if (response.id >> 16 != i || !consistent) {
 			check(h, false,
 			      "race round %llu: answer id %#llx operation %u status %d is of no single snapshot",
@@ -615,7 +617,8 @@ static void padding_check(struct hostile *h, const char *protocol)
 				continue;
 			if (answered[b] == slot[b] || !answered[b])
 				continue;
-			check(h, false, "%s: byte %u of an answer's slot is %#x, not ours and not 0",
+			check(h, false,
+			      "%s: byte %u of an answer's slot is %#x, not ours and not 0",
 			      protocol, b, answered[b]);
 			return;
 		}
@@ -642,8 +645,11 @@ static void protocol_unknown_check(struct hostile *h)
 
 	front->config.protocol = "foo";
 	err = front_connect(front, &error);
-	check(h, err == -ECONNREFUSED, "protocol foo is refused%s%s", err == -ECONNREFUSED ? "" : ": ",
-	      err == -ECONNREFUSED ? "" : err ? error.text : "the backend is Connected");
+	check(h, err == -ECONNREFUSED, "protocol foo is refused%s%s",
+	      err == -ECONNREFUSED ? "" : ": ",
+	      err == -ECONNREFUSED ? ""
+	      : err		   ? error.text
+				   : "the backend is Connected");
 	check(h, front->backend_state == XENBUS_CLOSING || front->backend_state == XENBUS_CLOSED,
 	      "the backend's state is %s", xenbus_state_name(front->backend_state));
 	/* A backend that had mapped the ring and bound the port would take this for work to do. */
@@ -760,7 +766,8 @@ static void row_r17(struct hostile *h)
 	while (nr_answers < 2 && !answer_take(h, &response) && response.id == 17 &&
 	       !response.status)
 		nr_answers++;
-	check(h, nr_answers == 2, "two READs in flight with one id: %u of 2 answered OKAY", nr_answers);
+	check(h, nr_answers == 2, "two READs in flight with one id: %u of 2 answered OKAY",
+	      nr_answers);
 	request.id = UINT64_MAX;
 	request_expect(h, &request, OKAY, "READ with id 2^64-1");
 	request.id = 0;
@@ -849,7 +856,8 @@ static void row_g06(struct hostile *h)
 	request.segments[0].gref = pages.grefs[0];
 	memset(pages.addr, UNTOUCHED, XEN_PAGE_SIZE);
 	request_expect(h, &request, ERROR, "READ into a page granted read-only");
-	check(h, pages.addr[0] == UNTOUCHED && !memcmp(pages.addr, pages.addr + 1, XEN_PAGE_SIZE - 1),
+	check(h,
+	      pages.addr[0] == UNTOUCHED && !memcmp(pages.addr, pages.addr + 1, XEN_PAGE_SIZE - 1),
 	      "the read-only page is untouched");
 	front_pages_revoke(link_of(h), &pages);
 
@@ -964,9 +972,10 @@ static int session_begin(struct hostile *h)
 	if (err)
 		return err;
 	if (disk_sectors(h) < MIN_DISK_SECTORS)
-		return error_set(h->error, EINVAL,
-				 "hostile rows need a disk of at least %u sectors, this one has %llu",
-				 MIN_DISK_SECTORS, (unsigned long long)disk_sectors(h));
+		return error_set(
+			h->error, EINVAL,
+			"hostile rows need a disk of at least %u sectors, this one has %llu",
+			MIN_DISK_SECTORS, (unsigned long long)disk_sectors(h));
 	return front_pages_share(link_of(h), NR_PAGES, true, &h->pages, h->error);
 }
 

@@ -27,8 +27,8 @@
 struct block {
 	uint32_t generation; /* of the last write submitted; 0: never written */
 	uint16_t nr_readers; /* in flight */
-	bool writing;        /* one in flight */
-	bool unknown;        /* a write failed: it may have happened or not */
+	bool writing;	     /* one in flight */
+	bool unknown;	     /* a write failed: it may have happened or not */
 };
 
 struct op {
@@ -65,7 +65,7 @@ struct front_job {
 	uint64_t layout_random; /* apart, so that it does not change the sequence */
 
 	struct block *blocks; /* nr_blocks; NULL without verify */
-	struct op *ops;       /* depth */
+	struct op *ops;	      /* depth */
 	uint16_t *free_ops;   /* stack of indices */
 	unsigned nr_free;
 	uint64_t nr_submitted; /* for ids, over the job's life */
@@ -74,13 +74,13 @@ struct front_job {
 	struct front_link *link;
 	struct front_stats *stats;
 	struct front_pages pages;
-	uint64_t run_left;     /* operations */
+	uint64_t run_left; /* operations */
 	uint64_t run_end_ns;
-	bool checking;         /* the verify pass */
+	bool checking; /* the verify pass */
 	uint64_t check_block;
-	uint64_t progress_ns;  /* when something was last submitted to an idle ring, or answered */
+	uint64_t progress_ns; /* when something was last submitted to an idle ring, or answered */
 	struct next next;
-	bool failed;           /* stop submitting, drain, return result */
+	bool failed; /* stop submitting, drain, return result */
 	int result;
 	struct error *error;
 };
@@ -88,7 +88,7 @@ struct front_job {
 static const char *const job_names[FRONT_JOB_KINDS] = {
 	[FRONT_JOB_SEQ_READ] = "seq-read",   [FRONT_JOB_SEQ_WRITE] = "seq-write",
 	[FRONT_JOB_RAND_READ] = "rand-read", [FRONT_JOB_RAND_WRITE] = "rand-write",
-	[FRONT_JOB_MIXED] = "mixed",         [FRONT_JOB_FLUSH] = "flush",
+	[FRONT_JOB_MIXED] = "mixed",	     [FRONT_JOB_FLUSH] = "flush",
 };
 
 const char *front_job_name(enum front_job_kind kind)
@@ -116,8 +116,7 @@ static int range_fit(struct front_job *job, uint64_t nr_sectors512, struct error
 	uint64_t size_bytes = config->size_bytes;
 
 	if (config->offset_bytes >= disk_bytes)
-		return error_set(error, EINVAL,
-				 "--offset %llu lies beyond the disk's %llu bytes",
+		return error_set(error, EINVAL, "--offset %llu lies beyond the disk's %llu bytes",
 				 (unsigned long long)config->offset_bytes,
 				 (unsigned long long)disk_bytes);
 	if (!size_bytes)
@@ -129,9 +128,10 @@ static int range_fit(struct front_job *job, uint64_t nr_sectors512, struct error
 				 (unsigned long long)size_bytes, (unsigned long long)disk_bytes);
 	job->nr_blocks = size_bytes / config->block_bytes;
 	if (!job->nr_blocks)
-		return error_set(error, EINVAL,
-				 "no block of %u bytes fits into a range of %llu bytes; give a smaller --block-size",
-				 config->block_bytes, (unsigned long long)size_bytes);
+		return error_set(
+			error, EINVAL,
+			"no block of %u bytes fits into a range of %llu bytes; give a smaller --block-size",
+			config->block_bytes, (unsigned long long)size_bytes);
 	job->first_sector = config->offset_bytes / BLKIF_SECTOR_BYTES;
 	job->sectors_per_block = config->block_bytes / BLKIF_SECTOR_BYTES;
 	job->pages_per_op = config->unaligned
@@ -158,7 +158,8 @@ int front_job_create(const struct front_job_config *config, uint64_t nr_sectors5
 	job->free_ops = calloc(config->depth, sizeof(*job->free_ops));
 	if (config->verify || config->verify_only)
 		job->blocks = calloc(job->nr_blocks, sizeof(*job->blocks));
-	if (!job->ops || !job->free_ops || (!job->blocks && (config->verify || config->verify_only))) {
+	if (!job->ops || !job->free_ops ||
+	    (!job->blocks && (config->verify || config->verify_only))) {
 		err = error_set(error, ENOMEM,
 				"out of memory for %llu blocks; verify a smaller range with --size",
 				(unsigned long long)job->nr_blocks);
@@ -242,7 +243,8 @@ static bool block_checkable(const struct block *block)
 /* The next operation of the verify pass: each block whose contents are known. */
 static void check_next(struct front_job *job, struct next *next)
 {
-	while (job->check_block < job->nr_blocks && !block_checkable(&job->blocks[job->check_block]))
+	while (job->check_block < job->nr_blocks &&
+	       !block_checkable(&job->blocks[job->check_block]))
 		job->check_block++;
 	*next = (struct next){
 		.valid = job->check_block < job->nr_blocks,
@@ -309,7 +311,8 @@ static void op_layout(struct front_job *job, struct op *op)
 					      BLKIF_SECTORS_PER_PAGE;
 
 			least = left > room_after ? left - room_after : 1;
-			nr = least + (unsigned)(front_random(&job->layout_random) % (nr - least + 1));
+			nr = least +
+			     (unsigned)(front_random(&job->layout_random) % (nr - least + 1));
 			first = (unsigned)(front_random(&job->layout_random) %
 					   (BLKIF_SECTORS_PER_PAGE - nr + 1));
 		}
@@ -332,8 +335,8 @@ static int op_each_sector(struct front_job *job, const struct op *op,
 
 	for (unsigned i = 0; i < op->nr_segments; i++) {
 		const struct blkif_segment *segment = &op->segments[i];
-		uint8_t *page = job->pages.addr +
-				(size_t)(op->idx * job->pages_per_op + i) * XEN_PAGE_SIZE;
+		uint8_t *page =
+			job->pages.addr + (size_t)(op->idx * job->pages_per_op + i) * XEN_PAGE_SIZE;
 
 		for (unsigned s = segment->first_sector; s <= segment->last_sector; s++) {
 			int ret = visit(job, op, idx++, page + s * BLKIF_SECTOR_BYTES);
@@ -382,8 +385,9 @@ static void job_fail(struct front_job *job, int result)
 /* After a run that was cut short, a place may hold any of its writes so far, or none. */
 static bool finding_tolerated(const struct front_job *job, enum front_finding finding)
 {
-	return job->config.any_generation && (finding == FRONT_STALE || finding == FRONT_LOST ||
-					      finding == FRONT_FOREIGN || finding == FRONT_OTHER_SEED);
+	return job->config.any_generation &&
+	       (finding == FRONT_STALE || finding == FRONT_LOST || finding == FRONT_FOREIGN ||
+		finding == FRONT_OTHER_SEED);
 }
 
 static int sector_check(struct front_job *job, const struct op *op, unsigned idx, uint8_t *data)
@@ -399,7 +403,8 @@ static int sector_check(struct front_job *job, const struct op *op, unsigned idx
 		front_pattern_describe(finding, &expected, &seen, text, sizeof(text));
 		/* Good sectors before a bad one in one request: only part of its write took place. */
 		error_set(job->error, EILSEQ, "wrong data in %s%s", text,
-			  idx ? " (torn write: sectors before it in the same request are right)" : "");
+			  idx ? " (torn write: sectors before it in the same request are right)"
+			      : "");
 	}
 	job_fail(job, -EILSEQ);
 	return 1;
@@ -467,11 +472,11 @@ static void status_count(struct front_job *job, const struct op *op, int16_t sta
 	if (status == BLKIF_STATUS_OKAY || job->config.allow_errors || job->result)
 		return;
 	/* The run goes on, to see how many there are; the first one is told. */
-	job->result = error_set(job->error, EIO, "%s of sector %llu (%u bytes) was answered %s (%d)",
-				front_operation_name(op->operation),
-				(unsigned long long)block_sector(job, op->block),
-				op->nr_segments ? job->config.block_bytes : 0,
-				front_status_name(status), status);
+	job->result = error_set(
+		job->error, EIO, "%s of sector %llu (%u bytes) was answered %s (%d)",
+		front_operation_name(op->operation),
+		(unsigned long long)block_sector(job, op->block),
+		op->nr_segments ? job->config.block_bytes : 0, front_status_name(status), status);
 }
 
 static void op_count(struct front_job *job, const struct op *op, int16_t status)
@@ -518,10 +523,10 @@ static int answer_take(struct front_job *job, const struct front_response *respo
 	struct op *op = idx < job->config.depth ? &job->ops[idx] : NULL;
 
 	if (!op || !op->in_flight || op->id != response->id)
-		return error_set(job->error, EPROTO,
-				 "answer with id %#llx, operation %u, status %d: no request with this id is in flight",
-				 (unsigned long long)response->id, response->operation,
-				 response->status);
+		return error_set(
+			job->error, EPROTO,
+			"answer with id %#llx, operation %u, status %d: no request with this id is in flight",
+			(unsigned long long)response->id, response->operation, response->status);
 	if (response->operation != op->operation)
 		return error_set(job->error, EPROTO,
 				 "answer to the %s of sector %llu names operation %u instead of %u",
@@ -547,13 +552,14 @@ static int timeout_report(struct front_job *job)
 	for (unsigned i = 0; i < job->config.depth; i++)
 		if (job->ops[i].in_flight && (!oldest || job->ops[i].id < oldest->id))
 			oldest = &job->ops[i];
-	return error_set(job->error, ETIMEDOUT,
-			 "waited %llu s for an answer: %u requests in flight, the oldest is the %s of sector %llu (id %#llx); ring: req_prod %u, rsp_prod %u, rsp_cons %u",
-			 (unsigned long long)(job->config.timeout_ns / NSEC_PER_SEC),
-			 nr_in_flight(job), front_operation_name(oldest ? oldest->operation : 0),
-			 oldest ? (unsigned long long)block_sector(job, oldest->block) : 0ull,
-			 oldest ? (unsigned long long)oldest->id : 0ull, ring->req_prod,
-			 front_ring_peek(ring, FRONT_OFF_RSP_PROD), ring->rsp_cons);
+	return error_set(
+		job->error, ETIMEDOUT,
+		"waited %llu s for an answer: %u requests in flight, the oldest is the %s of sector %llu (id %#llx); ring: req_prod %u, rsp_prod %u, rsp_cons %u",
+		(unsigned long long)(job->config.timeout_ns / NSEC_PER_SEC), nr_in_flight(job),
+		front_operation_name(oldest ? oldest->operation : 0),
+		oldest ? (unsigned long long)block_sector(job, oldest->block) : 0ull,
+		oldest ? (unsigned long long)oldest->id : 0ull, ring->req_prod,
+		front_ring_peek(ring, FRONT_OFF_RSP_PROD), ring->rsp_cons);
 }
 
 static int answers_take(struct front_job *job, unsigned *nr_taken)
@@ -571,10 +577,11 @@ static int answers_take(struct front_job *job, unsigned *nr_taken)
 			return ret;
 	}
 	if (ret < 0)
-		return error_set(job->error, -ret,
-				 "the backend's rsp_prod %u claims more answers than there are requests (%u published, %u answered)",
-				 front_ring_peek(&job->link->ring, FRONT_OFF_RSP_PROD),
-				 job->link->ring.req_prod, job->link->ring.rsp_cons);
+		return error_set(
+			job->error, -ret,
+			"the backend's rsp_prod %u claims more answers than there are requests (%u published, %u answered)",
+			front_ring_peek(&job->link->ring, FRONT_OFF_RSP_PROD),
+			job->link->ring.req_prod, job->link->ring.rsp_cons);
 	return 0;
 }
 

@@ -31,8 +31,8 @@ static void events_take(struct loop_watch *watch, uint32_t events)
 	}
 }
 
-int front_link_open(struct front_link *link, struct loop *loop, struct xen_host *host, uint32_t peer,
-		    const struct blkif_abi *abi, unsigned order, struct error *error)
+int front_link_open(struct front_link *link, struct loop *loop, struct xen_host *host,
+		    uint32_t peer, const struct blkif_abi *abi, unsigned order, struct error *error)
 {
 	int err;
 
@@ -86,7 +86,8 @@ int front_link_close(struct front_link *link, struct error *error)
 	link->ring_pages = NULL;
 	if (!unshare_err || err)
 		return err;
-	return error_set(error, -unshare_err, "cannot revoke the ring's pages: %s; is the backend still using them?",
+	return error_set(error, -unshare_err,
+			 "cannot revoke the ring's pages: %s; is the backend still using them?",
 			 strerror(-unshare_err));
 }
 
@@ -130,8 +131,8 @@ int front_link_take(struct front_link *link, struct front_response *response, ui
 	}
 }
 
-int front_pages_share(struct front_link *link, unsigned nr, bool writable, struct front_pages *pages,
-		      struct error *error)
+int front_pages_share(struct front_link *link, unsigned nr, bool writable,
+		      struct front_pages *pages, struct error *error)
 {
 	void *addr;
 	int err;
@@ -143,9 +144,10 @@ int front_pages_share(struct front_link *link, unsigned nr, bool writable, struc
 	if (err) {
 		free(pages->grefs);
 		*pages = (struct front_pages){0};
-		return error_set(error, -err,
-				 "cannot share %u pages of data with domain %u: %s; a smaller --depth or --block-size needs fewer, and on a Xen host the limit parameter of the module xen-gntalloc allows more",
-				 nr, link->peer, strerror(-err));
+		return error_set(
+			error, -err,
+			"cannot share %u pages of data with domain %u: %s; a smaller --depth or --block-size needs fewer, and on a Xen host the limit parameter of the module xen-gntalloc allows more",
+			nr, link->peer, strerror(-err));
 	}
 	pages->addr = addr;
 	return 0;

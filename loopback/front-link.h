@@ -21,9 +21,9 @@
 #define FRONT_RING_PAGES_MAX (1u << BLKIF_RING_ORDER_MAX)
 
 struct front_link {
-	struct loop *loop;      /* the caller's */
-	struct xen_host *host;  /* the caller's */
-	uint32_t peer;          /* the backend's domain */
+	struct loop *loop;     /* the caller's */
+	struct xen_host *host; /* the caller's */
+	uint32_t peer;	       /* the backend's domain */
 	bool open;
 	struct front_ring ring;
 	void *ring_pages;
@@ -48,8 +48,9 @@ struct front_pages {
 
 /* Share ring pages, make a port that @peer may bind to, watch it in @loop. @link is zeroed before its
  * first life; @loop and @host outlive it. 0 or -errno with @error. */
-int front_link_open(struct front_link *link, struct loop *loop, struct xen_host *host, uint32_t peer,
-		    const struct blkif_abi *abi, unsigned order, struct error *error);
+int front_link_open(struct front_link *link, struct loop *loop, struct xen_host *host,
+		    uint32_t peer, const struct blkif_abi *abi, unsigned order,
+		    struct error *error);
 
 /* Give it all up. Idempotent. 0, or the first -errno with @error: a page that cannot be revoked is
  * still in use by the backend. */
@@ -70,8 +71,8 @@ int front_link_wait(struct front_link *link, uint64_t deadline_ns);
 int front_link_take(struct front_link *link, struct front_response *response, uint64_t deadline_ns);
 
 /* Share @nr zeroed pages with the backend. 0 or -errno with @error. */
-int front_pages_share(struct front_link *link, unsigned nr, bool writable, struct front_pages *pages,
-		      struct error *error);
+int front_pages_share(struct front_link *link, unsigned nr, bool writable,
+		      struct front_pages *pages, struct error *error);
 
 /* Revoke and free @pages; idempotent. 0 or -errno. */
 int front_pages_revoke(struct front_link *link, struct front_pages *pages);

@@ -30,11 +30,37 @@
 #endif
 
 enum {
-	OPT_LOOPBACK = 256, OPT_DOMID, OPT_VDEV, OPT_ORDER, OPT_SPELLING, OPT_PROTOCOL, OPT_JOB,
-	OPT_DEPTH, OPT_BLOCK_SIZE, OPT_OFFSET, OPT_SIZE, OPT_COUNT, OPT_RUNTIME, OPT_FLUSH_EVERY,
-	OPT_READ_PERCENT, OPT_VERIFY, OPT_VERIFY_ONLY, OPT_ANY_GENERATION, OPT_UNALIGNED,
-	OPT_ALLOW_ERRORS, OPT_SEED, OPT_TIMEOUT, OPT_HOSTILE, OPT_RACES, OPT_RECONNECT, OPT_LINGER,
-	OPT_LEAVE, OPT_JSON, OPT_LOG_LEVEL, OPT_HELP, OPT_VERSION,
+	OPT_LOOPBACK = 256,
+	OPT_DOMID,
+	OPT_VDEV,
+	OPT_ORDER,
+	OPT_SPELLING,
+	OPT_PROTOCOL,
+	OPT_JOB,
+	OPT_DEPTH,
+	OPT_BLOCK_SIZE,
+	OPT_OFFSET,
+	OPT_SIZE,
+	OPT_COUNT,
+	OPT_RUNTIME,
+	OPT_FLUSH_EVERY,
+	OPT_READ_PERCENT,
+	OPT_VERIFY,
+	OPT_VERIFY_ONLY,
+	OPT_ANY_GENERATION,
+	OPT_UNALIGNED,
+	OPT_ALLOW_ERRORS,
+	OPT_SEED,
+	OPT_TIMEOUT,
+	OPT_HOSTILE,
+	OPT_RACES,
+	OPT_RECONNECT,
+	OPT_LINGER,
+	OPT_LEAVE,
+	OPT_JSON,
+	OPT_LOG_LEVEL,
+	OPT_HELP,
+	OPT_VERSION,
 };
 
 static const struct option longs[] = {
@@ -129,8 +155,8 @@ static int number_parse(const char *name, const char *text, uint64_t min, uint64
 	errno = 0;
 	number = strtoull(text, &end, 10);
 	if (*text < '0' || *text > '9' || errno || *end || number < min || number > max)
-		return error_set(error, EINVAL, "--%s=%s: give a number from %llu to %llu", name, text,
-				 (unsigned long long)min, (unsigned long long)max);
+		return error_set(error, EINVAL, "--%s=%s: give a number from %llu to %llu", name,
+				 text, (unsigned long long)min, (unsigned long long)max);
 	*number_out = number;
 	return 0;
 }
@@ -194,7 +220,8 @@ static int block_size_parse(const char *text, uint32_t *bytes_out, struct error 
 		return err;
 	if (!bytes || bytes > BLOCK_BYTES_MAX)
 		return error_set(error, EINVAL,
-				 "--block-size=%s: a request carries 512 bytes to 44K (11 pages)", text);
+				 "--block-size=%s: a request carries 512 bytes to 44K (11 pages)",
+				 text);
 	*bytes_out = (uint32_t)bytes;
 	return 0;
 }
@@ -222,9 +249,10 @@ static int job_parse(struct front_options *options, const char *text, struct err
 {
 	options->has_job = true;
 	return front_job_kind_parse(text, &options->job.kind)
-		       ? error_set(error, EINVAL,
-				   "--job=%s: use seq-read, seq-write, rand-read, rand-write, mixed or flush",
-				   text)
+		       ? error_set(
+				 error, EINVAL,
+				 "--job=%s: use seq-read, seq-write, rand-read, rand-write, mixed or flush",
+				 text)
 		       : 0;
 }
 
@@ -244,7 +272,10 @@ static int option_take(struct front_options *options, int option, const char *te
 		return unsigned_parse("domid", text, 0, DOMID_MAX, &options->domid, error);
 	case OPT_VDEV:
 		return front_vdev_parse(text, &connect->vdev)
-			       ? error_set(error, EINVAL, "--vdev=%s: give a name such as xvda or a number such as 51712", text)
+			       ? error_set(
+					 error, EINVAL,
+					 "--vdev=%s: give a name such as xvda or a number such as 51712",
+					 text)
 			       : 0;
 	case OPT_ORDER:
 		return unsigned_parse("ring-page-order", text, 0, BLKIF_RING_ORDER_MAX,
@@ -295,8 +326,8 @@ static int option_take(struct front_options *options, int option, const char *te
 		options->hostile = text;
 		return front_hostile_known(text)
 			       ? 0
-			       : error_set(error, EINVAL, "--hostile=%s: no such row; --help lists them",
-					   text);
+			       : error_set(error, EINVAL,
+					   "--hostile=%s: no such row; --help lists them", text);
 	case OPT_RACES:
 		return unsigned_parse("races", text, 1, UINT32_MAX, &options->nr_races, error);
 	case OPT_RECONNECT:
@@ -312,7 +343,8 @@ static int option_take(struct front_options *options, int option, const char *te
 	case OPT_LOG_LEVEL:
 		return log_level_parse(text, &options->log_level)
 			       ? error_set(error, EINVAL,
-					   "--log-level=%s: use error, warning, info or debug", text)
+					   "--log-level=%s: use error, warning, info or debug",
+					   text)
 			       : 0;
 	case OPT_HELP:
 		options->help = true;
@@ -340,16 +372,19 @@ static int options_fit(const struct front_options *options, bool domid_given, st
 	if (options->hostile && options->has_job)
 		return error_set(error, EINVAL, "give either --job or --hostile");
 	if (!options->hostile && !options->has_job && !options->linger_ns)
-		return error_set(error, EINVAL,
-				 "nothing to do: give --job, --hostile, or --linger to connect only");
+		return error_set(
+			error, EINVAL,
+			"nothing to do: give --job, --hostile, or --linger to connect only");
 	if ((job->verify || job->verify_only) && (!options->has_job || !job_writes(job)))
-		return error_set(error, EINVAL,
-				 "--verify and --verify-only check what a job writes: use seq-write, rand-write or mixed; --verify-only writes nothing");
+		return error_set(
+			error, EINVAL,
+			"--verify and --verify-only check what a job writes: use seq-write, rand-write or mixed; --verify-only writes nothing");
 	if (job->verify && job->verify_only)
 		return error_set(error, EINVAL, "give either --verify or --verify-only");
 	if (job->verify_only && job->runtime_ns)
-		return error_set(error, EINVAL,
-				 "--verify-only cannot know how far --runtime came: give --count, the ops that run reported");
+		return error_set(
+			error, EINVAL,
+			"--verify-only cannot know how far --runtime came: give --count, the ops that run reported");
 	if (job->any_generation && !job->verify_only)
 		return error_set(error, EINVAL, "--any-generation goes with --verify-only");
 	return 0;
@@ -374,8 +409,10 @@ int front_options_parse(struct front_options *options, int argc, char **argv, st
 		if (option == ':')
 			return error_set(error, EINVAL, "%s needs a value", argv[optind - 1]);
 		if (option == '?')
-			return error_set(error, EINVAL, "%s is no option, or one with a value too many; see --help",
-					 argv[optind - 1]);
+			return error_set(
+				error, EINVAL,
+				"%s is no option, or one with a value too many; see --help",
+				argv[optind - 1]);
 		domid_given |= option == OPT_DOMID;
 		err = option_take(options, option, optarg, error);
 		if (err)

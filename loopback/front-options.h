@@ -21,14 +21,14 @@
 
 struct front_options {
 	const char *loopback_dir; /* NULL: the real hypervisor */
-	uint32_t domid;           /* with loopback_dir */
+	uint32_t domid;		  /* with loopback_dir */
 	struct front_connect_config connect;
 	struct front_job_config job;
 	bool has_job;
-	const char *hostile;      /* row or "all"; NULL: none */
-	unsigned nr_races;        /* of the hostile rows that race */
-	unsigned nr_rounds;       /* connect, run, disconnect */
-	uint64_t linger_ns;       /* stay connected after the job */
+	const char *hostile; /* row or "all"; NULL: none */
+	unsigned nr_races;   /* of the hostile rows that race */
+	unsigned nr_rounds;  /* connect, run, disconnect */
+	uint64_t linger_ns;  /* stay connected after the job */
 	bool leave, json, help, version;
 	enum log_level log_level;
 };

@@ -45,7 +45,8 @@ static uint64_t words_sum(const uint64_t words[NR_WORDS])
 void front_pattern_fill(void *sector_data, const struct front_tag *tag)
 {
 	uint64_t words[NR_WORDS];
-	uint64_t state = tag->sector ^ (tag->generation << 40) ^ (tag->seed * 0x9e3779b97f4a7c15ull);
+	uint64_t state = tag->sector ^ (tag->generation << 40) ^
+			 (tag->seed * 0x9e3779b97f4a7c15ull);
 
 	words[WORD_MAGIC] = htole64(MAGIC);
 	words[WORD_SECTOR] = htole64(tag->sector);

@@ -18,13 +18,13 @@
 
 enum front_finding {
 	FRONT_GOOD,
-	FRONT_LOST,        /* only zeroes: the write never arrived */
-	FRONT_FOREIGN,     /* no sector of ours at all */
-	FRONT_TORN,        /* begins as ours, checksum wrong: parts of different writes */
+	FRONT_LOST,	   /* only zeroes: the write never arrived */
+	FRONT_FOREIGN,	   /* no sector of ours at all */
+	FRONT_TORN,	   /* begins as ours, checksum wrong: parts of different writes */
 	FRONT_OTHER_SEED,  /* of another run: the write of this run never arrived */
 	FRONT_MISDIRECTED, /* belongs to another place */
-	FRONT_STALE,       /* an earlier write to this place: the last one was lost */
-	FRONT_FUTURE,      /* a later generation than was ever written */
+	FRONT_STALE,	   /* an earlier write to this place: the last one was lost */
+	FRONT_FUTURE,	   /* a later generation than was ever written */
 };
 
 struct front_tag {

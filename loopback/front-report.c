@@ -22,7 +22,8 @@ static unsigned bucket_of(uint64_t value)
 	if (value < SUB_COUNT)
 		return (unsigned)value;
 	shift = 63u - (unsigned)__builtin_clzll(value) - FRONT_LATENCY_SUB_BITS;
-	return ((shift + 1) << FRONT_LATENCY_SUB_BITS) + (unsigned)((value >> shift) & (SUB_COUNT - 1));
+	return ((shift + 1) << FRONT_LATENCY_SUB_BITS) +
+	       (unsigned)((value >> shift) & (SUB_COUNT - 1));
 }
 
 /* The largest value that falls into @bucket. */

@@ -20,7 +20,7 @@
 
 struct front_stats {
 	uint64_t nr_reads, nr_writes, nr_flushes; /* answered, whatever the status */
-	uint64_t nr_checks;                       /* reads back of the verify pass, not in nr_reads */
+	uint64_t nr_checks; /* reads back of the verify pass, not in nr_reads */
 	uint64_t nr_sectors_verified;
 	uint64_t bytes; /* of reads and writes answered OKAY, the verify pass not counted */
 	uint64_t nr_errors, nr_unsupported, nr_other_status;

@@ -65,11 +65,12 @@ bool front_ring_publish(struct front_ring *ring)
 
 	if (old == new)
 		return false;
-	__atomic_store_n(index_shared(ring, FRONT_OFF_REQ_PROD), htole32(new), __ATOMIC_RELEASE); /* A */
+	__atomic_store_n(index_shared(ring, FRONT_OFF_REQ_PROD), htole32(new),
+			 __ATOMIC_RELEASE); /* A */
 	ring->req_prod = new;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* D */
-	req_event = le32toh(
-		__atomic_load_n(index_shared(ring, FRONT_OFF_REQ_EVENT), __ATOMIC_RELAXED));
+	req_event =
+		le32toh(__atomic_load_n(index_shared(ring, FRONT_OFF_REQ_EVENT), __ATOMIC_RELAXED));
 	return new - req_event < new - old;
 }
 
@@ -98,8 +99,8 @@ bool front_ring_arm(struct front_ring *ring)
 	__atomic_store_n(index_shared(ring, FRONT_OFF_RSP_EVENT), htole32(ring->rsp_cons + 1),
 			 __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* C */
-	rsp_prod = le32toh(
-		__atomic_load_n(index_shared(ring, FRONT_OFF_RSP_PROD), __ATOMIC_RELAXED));
+	rsp_prod =
+		le32toh(__atomic_load_n(index_shared(ring, FRONT_OFF_RSP_PROD), __ATOMIC_RELAXED));
 	return rsp_prod != ring->rsp_cons;
 }
 

@@ -123,7 +123,7 @@ int call_unshare(struct client *client, const struct loopback_request *request)
 {
 	struct share *share;
 
-	LIST_FOREACH (share, &client->shares, link) {
+	LIST_FOREACH(share, &client->shares, link) {
 		if (share->id == request->id) {
 			share_drop(share);
 			return 0;
@@ -173,7 +173,7 @@ int call_unmap(struct client *client, const struct loopback_request *request)
 {
 	struct mapping *mapping;
 
-	LIST_FOREACH (mapping, &client->mappings, link) {
+	LIST_FOREACH(mapping, &client->mappings, link) {
 		if (mapping->id == request->id) {
 			mapping_drop(mapping);
 			return 0;

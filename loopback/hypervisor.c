@@ -48,7 +48,7 @@ static struct domain *domain_find(struct hypervisor *hypervisor, uint32_t domid)
 {
 	struct domain *domain;
 
-	LIST_FOREACH (domain, &hypervisor->domains, link)
+	LIST_FOREACH(domain, &hypervisor->domains, link)
 		if (domain->domid == domid)
 			return domain;
 	return NULL;
@@ -188,7 +188,7 @@ static int call_domain_destroy(struct client *asking, uint32_t domid)
 		return -EDEADLK;
 	atomic_store(&domain->arena->dead, 1);
 	/* The domain's own processes lose the host; what they shared or bound is gone at once. */
-	LIST_FOREACH (client, &hypervisor->clients, link) {
+	LIST_FOREACH(client, &hypervisor->clients, link) {
 		if (client->domain != domain)
 			continue;
 		client_release(client);
@@ -438,7 +438,7 @@ void hypervisor_settle(struct hypervisor *hypervisor)
 {
 	struct client *client;
 
-	LIST_FOREACH (client, &hypervisor->clients, link) {
+	LIST_FOREACH(client, &hypervisor->clients, link) {
 		struct pollfd state = {.fd = client->watch.fd};
 
 		if (client == hypervisor->asking || poll(&state, 1, 0) != 1 ||
@@ -555,11 +555,11 @@ static void client_describe(struct client *client, struct hypervisor_client_info
 		.pid = client->pid,
 		.asking = client == client->hypervisor->asking,
 	};
-	LIST_FOREACH (mapping, &client->mappings, link)
+	LIST_FOREACH(mapping, &client->mappings, link)
 		info->nr_mapped += mapping->nr;
-	LIST_FOREACH (share, &client->shares, link)
+	LIST_FOREACH(share, &client->shares, link)
 		info->nr_shared += share->nr;
-	LIST_FOREACH (port, &client->ports, link) {
+	LIST_FOREACH(port, &client->ports, link) {
 		info->nr_ports++;
 		info->nr_bound += port->peer != NULL;
 	}
@@ -572,7 +572,7 @@ void hypervisor_clients(struct hypervisor *hypervisor,
 	struct hypervisor_client_info info;
 	struct client *client;
 
-	LIST_FOREACH (client, &hypervisor->clients, link) {
+	LIST_FOREACH(client, &hypervisor->clients, link) {
 		if (client->broken)
 			continue;
 		client_describe(client, &info);
@@ -597,7 +597,7 @@ void hypervisor_totals(struct hypervisor *hypervisor, struct hypervisor_totals *
 
 	*totals = (struct hypervisor_totals){0};
 	hypervisor_clients(hypervisor, totals_add, totals);
-	LIST_FOREACH (domain, &hypervisor->domains, link) {
+	LIST_FOREACH(domain, &hypervisor->domains, link) {
 		if (domain->state == XEN_DOMAIN_DEAD)
 			totals->nr_zombies++;
 		else

@@ -68,7 +68,8 @@ static int linger(struct session *session)
 	while (!err && !link->stop && !link->peer_gone)
 		err = front_link_wait(link, end_ns);
 	if (err && err != -ETIMEDOUT)
-		return error_set(session->error, -err, "cannot wait for events: %s", strerror(-err));
+		return error_set(session->error, -err, "cannot wait for events: %s",
+				 strerror(-err));
 	return 0;
 }
 
@@ -200,7 +201,8 @@ static int store_open_as(const struct front_options *options, struct store **sto
 	return error_set(error, -err, "cannot connect to xenstore%s%s: %s; is the %s running?",
 			 options->loopback_dir ? " at " : "", options->loopback_dir ? path : "",
 			 strerror(-err),
-			 options->loopback_dir ? "loopback host, and this domain on it," : "xenstored");
+			 options->loopback_dir ? "loopback host, and this domain on it,"
+					       : "xenstored");
 }
 
 static enum exit_status host_run(struct session *session)

@@ -143,7 +143,7 @@ static int range_release(struct loopback_host *loopback, void *addr, unsigned nr
 {
 	struct range *range;
 
-	LIST_FOREACH (range, &loopback->ranges, link) {
+	LIST_FOREACH(range, &loopback->ranges, link) {
 		uint32_t id = range->id;
 
 		if (range->addr != addr || range->nr != nr || range->shared != shared)
@@ -260,7 +260,7 @@ static int arena_get(struct loopback_host *loopback, uint32_t domid, struct aren
 	struct arena *arena;
 	int fds[LOOPBACK_FDS_MAX], err;
 
-	LIST_FOREACH (arena, &loopback->arenas, link) {
+	LIST_FOREACH(arena, &loopback->arenas, link) {
 		if (arena->domid != domid)
 			continue;
 		if (!atomic_load_explicit(&((struct loopback_arena *)arena->base)->dead,
@@ -354,7 +354,7 @@ static struct local_port *port_find(struct loopback_host *loopback, uint32_t num
 {
 	struct local_port *port;
 
-	LIST_FOREACH (port, &loopback->ports, link)
+	LIST_FOREACH(port, &loopback->ports, link)
 		if (port->number == number)
 			return port;
 	return NULL;
@@ -497,7 +497,7 @@ static struct local_port *ports_take(struct loopback_host *loopback)
 	for (port = first; port; port = LIST_NEXT(port, link))
 		if (port_take(loopback, port))
 			return port;
-	LIST_FOREACH (port, &loopback->ports, link) {
+	LIST_FOREACH(port, &loopback->ports, link) {
 		if (port == first)
 			break; /* from here on we have looked */
 		if (port_take(loopback, port))

@@ -64,7 +64,7 @@ static struct open_transaction *transaction_find(struct connection *connection, 
 {
 	struct open_transaction *open;
 
-	LIST_FOREACH (open, &connection->transactions, link)
+	LIST_FOREACH(open, &connection->transactions, link)
 		if (open->id == id)
 			return open;
 	return NULL;
@@ -465,7 +465,7 @@ static int watch_lookup(struct call *call, char *path, const char **token_out,
 			return err;
 	}
 	*watch_out = NULL;
-	TAILQ_FOREACH (watch, &call->connection->watches, link)
+	TAILQ_FOREACH(watch, &call->connection->watches, link)
 		if (!strcmp(watch->path, path) && !strcmp(watch->token, *token_out))
 			*watch_out = watch;
 	return 0;

@@ -100,7 +100,7 @@ static int look_add(struct transaction *transaction, const char *path, bool whol
 	struct look *look;
 	size_t size = strlen(path) + 1;
 
-	STAILQ_FOREACH (look, &transaction->looks, link) {
+	STAILQ_FOREACH(look, &transaction->looks, link) {
 		if (strcmp(look->path, path))
 			continue;
 		look->whole_subtree |= whole_subtree;
@@ -227,13 +227,13 @@ int transaction_commit(struct transaction *transaction, struct tree **tree,
 	bool changed;
 	int err;
 
-	STAILQ_FOREACH (look, &transaction->looks, link)
+	STAILQ_FOREACH(look, &transaction->looks, link)
 		if (!look_holds(transaction, look, *tree))
 			return -EAGAIN;
 	after = tree_snapshot(*tree);
 	if (!after)
 		return -ENOMEM;
-	STAILQ_FOREACH (change, &transaction->changes, link) {
+	STAILQ_FOREACH(change, &transaction->changes, link) {
 		err = tree_apply(after, transaction->domid, &change->change, &changed);
 		if (err) {
 			tree_free(after);
@@ -250,11 +250,11 @@ void transaction_changes(const struct transaction *transaction,
 {
 	const struct change *change, *other;
 
-	STAILQ_FOREACH (change, &transaction->changes, link) {
+	STAILQ_FOREACH(change, &transaction->changes, link) {
 		const struct change *first = NULL;
 		bool removed = false;
 
-		STAILQ_FOREACH (other, &transaction->changes, link) {
+		STAILQ_FOREACH(other, &transaction->changes, link) {
 			if (strcmp(other->path, change->path))
 				continue;
 			if (!first)

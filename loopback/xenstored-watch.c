@@ -67,8 +67,8 @@ void watches_fire(struct xenstored *xenstored, const struct tree *before, const 
 	struct connection *connection;
 	const struct watch *watch;
 
-	LIST_FOREACH (connection, &xenstored->connections, link) {
-		TAILQ_FOREACH (watch, &connection->watches, link) {
+	LIST_FOREACH(connection, &xenstored->connections, link) {
+		TAILQ_FOREACH(watch, &connection->watches, link) {
 			const char *changed = NULL;
 
 			if (!strcmp(watch->path, path) || path_below(path, watch->path))
@@ -97,12 +97,12 @@ void special_fire(struct xenstored *xenstored, const char *name)
 	struct connection *connection;
 	const struct watch *watch;
 
-	LIST_FOREACH (connection, &xenstored->connections, link) {
+	LIST_FOREACH(connection, &xenstored->connections, link) {
 		if (!(tree_permission_bits(special->permissions, special->nr_permissions,
 					   connection->domid) &
 		      TREE_READ))
 			continue;
-		TAILQ_FOREACH (watch, &connection->watches, link)
+		TAILQ_FOREACH(watch, &connection->watches, link)
 			if (!strcmp(watch->path, name))
 				watch_send(connection, watch, name);
 		connection_flush(connection);

@@ -220,7 +220,7 @@ struct listener *listener_find(struct xenstored *xenstored, uint32_t domid)
 {
 	struct listener *listener;
 
-	LIST_FOREACH (listener, &xenstored->listeners, link)
+	LIST_FOREACH(listener, &xenstored->listeners, link)
 		if (listener->domid == domid)
 			return listener;
 	return NULL;
@@ -302,7 +302,7 @@ void xenstored_release(struct xenstored *xenstored, uint32_t domid, bool dead)
 	if (dead && listener)
 		listener_close(listener);
 	if (dead)
-		LIST_FOREACH (connection, &xenstored->connections, link)
+		LIST_FOREACH(connection, &xenstored->connections, link)
 			if (connection->domid == domid) {
 				/* Its process sees the end at once, though we free it later. */
 				connection->broken = true;
@@ -315,7 +315,7 @@ void xenstored_settle(struct xenstored *xenstored)
 {
 	struct connection *connection;
 
-	LIST_FOREACH (connection, &xenstored->connections, link) {
+	LIST_FOREACH(connection, &xenstored->connections, link) {
 		struct pollfd state = {.fd = connection->watch.fd};
 
 		if (poll(&state, 1, 0) == 1 && state.revents & (POLLHUP | POLLERR))
@@ -413,7 +413,7 @@ void xenstored_connections(struct xenstored *xenstored,
 {
 	const struct connection *connection;
 
-	LIST_FOREACH (connection, &xenstored->connections, link) {
+	LIST_FOREACH(connection, &xenstored->connections, link) {
 		struct xenstored_connection_info info = {
 			.domid = connection->domid,
 			.pid = connection->pid,

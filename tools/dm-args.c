@@ -116,8 +116,8 @@ static bool decimal_read(const char *text, uint32_t max, uint32_t *number_out)
 }
 
 /* Remember the first reason only: it is the one to tell. */
-__attribute__((format(printf, 2, 3)))
-static void qemu_need(struct dm_args *args, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void qemu_need(struct dm_args *args,
+							    const char *format, ...)
 {
 	va_list ap;
 
@@ -131,17 +131,18 @@ static void qemu_need(struct dm_args *args, const char *format, ...)
 static int take_domid(struct dm_args *args, const char *value, struct error *error)
 {
 	if (args->has_domid)
-		return error_set(error, EINVAL, "-xen-domid is given twice: one domain per process");
+		return error_set(error, EINVAL,
+				 "-xen-domid is given twice: one domain per process");
 	if (!decimal_read(value, DM_DOMID_MAX, &args->domid))
-		return error_set(error, EINVAL, "-xen-domid %.40s: not a domain id (0 to %u)", value,
-				 DM_DOMID_MAX);
+		return error_set(error, EINVAL, "-xen-domid %.40s: not a domain id (0 to %u)",
+				 value, DM_DOMID_MAX);
 	args->has_domid = true;
 	return 0;
 }
 
 /* -name and -machine: the bare first value or the one called @key; all else in them is QEMU's. */
-static int take_named(const char *option, const char *key, const char *value, char *text, size_t size,
-		      struct error *error)
+static int take_named(const char *option, const char *key, const char *value, char *text,
+		      size_t size, struct error *error)
 {
 	const char *cursor = value, *implied = key;
 	struct element element;
@@ -189,16 +190,18 @@ static int control_socket_read(const char *id, const char *value, struct dm_sock
 			is_server = !strcmp(element.value, "on");
 		} else if (!strcmp(element.key, "path")) {
 			if (!element.value[0] || strlen(element.value) >= sizeof(found->path))
-				return error_set(error, EINVAL,
-						 "-chardev id=%s: path \"%.120s\" must have 1 to %zu bytes",
-						 id, element.value, sizeof(found->path) - 1);
+				return error_set(
+					error, EINVAL,
+					"-chardev id=%s: path \"%.120s\" must have 1 to %zu bytes",
+					id, element.value, sizeof(found->path) - 1);
 			strcpy(found->path, element.value);
 			has_path = true;
 		} else if (!strcmp(element.key, "fd")) {
 			if (!decimal_read(element.value, INT_MAX, &number))
-				return error_set(error, EINVAL,
-						 "-chardev id=%s: fd=%.40s is not a descriptor number",
-						 id, element.value);
+				return error_set(
+					error, EINVAL,
+					"-chardev id=%s: fd=%.40s is not a descriptor number", id,
+					element.value);
 			found->fd = (int)number;
 			has_fd = true;
 		}
@@ -250,7 +253,8 @@ static int take_mon(struct dm_args *args, const char *value, struct error *error
 	while ((got = element_next(&cursor, implied, &element, error)) > 0) {
 		implied = NULL;
 		if (!strcmp(element.key, "chardev"))
-			known = !strcmp(element.value, ID_LIBXL) || !strcmp(element.value, ID_XENSTAT);
+			known = !strcmp(element.value, ID_LIBXL) ||
+				!strcmp(element.value, ID_XENSTAT);
 		else if (!strcmp(element.key, "mode"))
 			control = !strcmp(element.value, "control");
 	}
@@ -428,10 +432,11 @@ int dm_args_role(struct dm_args *args, enum dm_role *role_out, struct error *err
 		if (args->qemu_reason[0])
 			return 0;
 		if (args->libxl.fd < 0)
-			return error_set(error, EINVAL,
-					 "-machine none without -xen-domid is libxl's probe, which hands over a "
-					 "listening socket (-chardev socket,id=" ID_LIBXL
-					 ",fd=NUMBER,server=on); there is none");
+			return error_set(
+				error, EINVAL,
+				"-machine none without -xen-domid is libxl's probe, which hands over a "
+				"listening socket (-chardev socket,id=" ID_LIBXL
+				",fd=NUMBER,server=on); there is none");
 		*role_out = DM_ROLE_PROBE;
 		return 0;
 	}

@@ -24,7 +24,7 @@
 struct dm_socket {
 	bool given;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* "" if it is an inherited fd */
-	int fd;                                                 /* already listening; -1 if a path */
+	int fd; /* already listening; -1 if a path */
 };
 
 struct dm_args {
@@ -32,12 +32,12 @@ struct dm_args {
 	bool version;
 	bool has_domid;
 	uint32_t domid;
-	char name[256];    /* the guest's, cut to fit; "" if not given */
-	char machine[64];  /* "xenpv", "none", ...; "" if not given */
-	bool background;   /* -daemonize or -pidfile was asked for */
-	struct dm_socket libxl;    /* chardev libxl-cmd: libxl's QMP connection */
-	struct dm_socket xenstat;  /* chardev libxenstat-cmd: xentop's */
-	char qemu_reason[256];     /* the first option that only QEMU can honour; "" if there is none */
+	char name[256];		  /* the guest's, cut to fit; "" if not given */
+	char machine[64];	  /* "xenpv", "none", ...; "" if not given */
+	bool background;	  /* -daemonize or -pidfile was asked for */
+	struct dm_socket libxl;	  /* chardev libxl-cmd: libxl's QMP connection */
+	struct dm_socket xenstat; /* chardev libxenstat-cmd: xentop's */
+	char qemu_reason[256]; /* the first option that only QEMU can honour; "" if there is none */
 };
 
 enum dm_role {

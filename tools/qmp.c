@@ -20,7 +20,8 @@
 
 /* A version of QEMU whose QMP libxl of Xen 4.17 and 4.20 knows; the package says who really speaks. */
 #define VERSION_JSON                                                                               \
-	"{\"qemu\":{\"major\":8,\"minor\":0,\"micro\":0},\"package\":\"vbdisk-dm " PACKAGE_VERSION "\"}"
+	"{\"qemu\":{\"major\":8,\"minor\":0,\"micro\":0},\"package\":\"vbdisk-dm " PACKAGE_VERSION \
+	"\"}"
 
 /* Names longer than this are not repeated in error messages. */
 #define NAME_SHOWN_MAX_BYTES 64
@@ -28,7 +29,7 @@
 struct qmp {
 	struct json_tokener *tokener;
 	size_t command_bytes; /* of the command being read; 0 between commands */
-	bool skipping;        /* garbage was met: drop everything up to the end of its line */
+	bool skipping;	      /* garbage was met: drop everything up to the end of its line */
 	bool negotiated;
 	bool quit_asked;
 	char *guest_name;
@@ -61,8 +62,8 @@ static int output_append(struct qmp *qmp, const char *bytes, size_t len)
 }
 
 /* Make @answer an error of @class; frees what it held. */
-__attribute__((format(printf, 3, 4)))
-static void answer_fail(struct answer *answer, const char *class, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+answer_fail(struct answer *answer, const char *class, const char *format, ...)
 {
 	char desc[256];
 	va_list ap;
@@ -232,10 +233,12 @@ static bool arguments_check(const struct command *command, struct json_object *a
 	if (!arguments)
 		return true;
 	if (!json_object_is_type(arguments, json_type_object)) {
-		answer_fail(answer, "GenericError", "QMP input member 'arguments' must be an object");
+		answer_fail(answer, "GenericError",
+			    "QMP input member 'arguments' must be an object");
 		return false;
 	}
-	json_object_object_foreach(arguments, key, value) {
+	json_object_object_foreach(arguments, key, value)
+	{
 		if (!command->parameter || strcmp(command->parameter, key)) {
 			answer_fail(answer, "GenericError", "Parameter '%s' is unexpected",
 				    name_shown(key));
@@ -262,7 +265,8 @@ static void command_run(struct qmp *qmp, struct json_object *input, struct answe
 		answer_fail(answer, "GenericError", "QMP input must be a JSON object");
 		return;
 	}
-	json_object_object_foreach(input, key, value) {
+	json_object_object_foreach(input, key, value)
+	{
 		if (!strcmp(key, "execute")) {
 			execute = value;
 		} else if (!strcmp(key, "arguments")) {
@@ -394,8 +398,8 @@ bool qmp_quit_asked(const struct qmp *qmp)
 
 int qmp_create(const char *guest_name, struct qmp **qmp_out)
 {
-	static const char greeting[] =
-		"{\"QMP\":{\"version\":" VERSION_JSON ",\"capabilities\":[]}}\r\n";
+	static const char greeting[] = "{\"QMP\":{\"version\":" VERSION_JSON
+				       ",\"capabilities\":[]}}\r\n";
 	struct qmp *qmp = calloc(1, sizeof(*qmp));
 
 	if (!qmp)

@@ -58,10 +58,10 @@ struct dm;
 
 struct listener {
 	struct dm *dm;
-	struct loop_watch watch;        /* fd -1: not in use */
+	struct loop_watch watch; /* fd -1: not in use */
 	struct loop_timer accept_retry;
-	const char *path;               /* NULL: inherited, and not ours to remove */
-	dev_t dev;                      /* of the socket file we made */
+	const char *path; /* NULL: inherited, and not ours to remove */
+	dev_t dev;	  /* of the socket file we made */
 	ino_t ino;
 	unsigned nr_connections;
 	struct log_limit refusals;
@@ -228,8 +228,8 @@ static void accept_retry_expired(struct loop_timer *timer)
 	int err = loop_watch(listener->dm->loop, &listener->watch, EPOLLIN);
 
 	if (err) {
-		log_limited(&listener->refusals, LOG_LEVEL_ERROR, "QMP: cannot watch the socket: %s",
-			    strerror(-err));
+		log_limited(&listener->refusals, LOG_LEVEL_ERROR,
+			    "QMP: cannot watch the socket: %s", strerror(-err));
 		loop_timer_start(listener->dm->loop, timer, ACCEPT_RETRY_NS);
 	}
 }
@@ -245,17 +245,18 @@ static void listener_ready(struct loop_watch *watch, uint32_t events)
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 			return;
 		/* The waiting connection keeps the socket readable; without a pause we would spin. */
-		log_limited(&listener->refusals, LOG_LEVEL_ERROR, "QMP: cannot accept a connection: %s",
-			    strerror(errno));
+		log_limited(&listener->refusals, LOG_LEVEL_ERROR,
+			    "QMP: cannot accept a connection: %s", strerror(errno));
 		loop_unwatch(dm->loop, watch);
 		loop_timer_start(dm->loop, &listener->accept_retry, ACCEPT_RETRY_NS);
 		return;
 	}
 	if (listener->nr_connections >= MAX_CONNECTIONS) {
-		log_limited(&listener->refusals, LOG_LEVEL_WARNING,
-			    "QMP: connection refused on %s: %u are open; look for a program that leaks them",
-			    listener->path ? listener->path : "the inherited socket",
-			    listener->nr_connections);
+		log_limited(
+			&listener->refusals, LOG_LEVEL_WARNING,
+			"QMP: connection refused on %s: %u are open; look for a program that leaks them",
+			listener->path ? listener->path : "the inherited socket",
+			listener->nr_connections);
 		close(fd);
 		return;
 	}
@@ -338,13 +339,13 @@ static int listener_open(struct dm *dm, struct listener *listener, const struct 
 
 	if (!place->given)
 		return 0;
-	err = place->fd >= 0 ? socket_inherit(listener, place->fd) :
-			       socket_listen(listener, place->path);
+	err = place->fd >= 0 ? socket_inherit(listener, place->fd)
+			     : socket_listen(listener, place->path);
 	if (!err)
 		err = loop_watch(dm->loop, &listener->watch, EPOLLIN);
 	if (err && place->fd >= 0)
-		log_error("cannot use fd=%d as a listening socket: %s; libxl has to hand it over", place->fd,
-			  strerror(-err));
+		log_error("cannot use fd=%d as a listening socket: %s; libxl has to hand it over",
+			  place->fd, strerror(-err));
 	else if (err == -EEXIST)
 		log_error("%s is in the way and no socket: remove it", place->path);
 	else if (err)
@@ -405,8 +406,9 @@ static int state_announce(struct dm *dm, struct store *store)
 	snprintf(dir, sizeof(dir), "device-model/%" PRIu32, dm->args.domid);
 	err = store_write_key(store, dir, "state", "running");
 	if (err)
-		log_error("cannot write \"running\" to xenstore node %s/state: %s; the toolstack will give up waiting",
-			  dir, strerror(-err));
+		log_error(
+			"cannot write \"running\" to xenstore node %s/state: %s; the toolstack will give up waiting",
+			dir, strerror(-err));
 	return err;
 }
 
@@ -513,13 +515,15 @@ static int qemu_exec(const struct dm_args *args, char *argv[])
 		err = errno;
 		goto no_qemu;
 	}
-	log_warning("this QEMU also claims those of the guest's qdisk backends that no other process has taken yet");
+	log_warning(
+		"this QEMU also claims those of the guest's qdisk backends that no other process has taken yet");
 	argv[0] = (char *)path;
 	execv(path, argv);
 	err = errno;
 no_qemu:
-	log_error("cannot run QEMU, %s: %s; install it (Debian: qemu-system-xen), or let $VBDISK_DM_QEMU name it, or take from the guest's configuration what needs it (%s)",
-		  path, strerror(err), args->qemu_reason);
+	log_error(
+		"cannot run QEMU, %s: %s; install it (Debian: qemu-system-xen), or let $VBDISK_DM_QEMU name it, or take from the guest's configuration what needs it (%s)",
+		path, strerror(err), args->qemu_reason);
 	return EXIT_NO_QEMU;
 }
 
@@ -579,8 +583,9 @@ int main(int argc, char *argv[])
 	if (dm.role == DM_ROLE_SERVE) {
 		err = store_open(&store);
 		if (err) {
-			log_error("cannot reach xenstore: %s; is xenstored running, and are we root?",
-				  strerror(-err));
+			log_error(
+				"cannot reach xenstore: %s; is xenstored running, and are we root?",
+				strerror(-err));
 			return EXIT_FAILURE;
 		}
 		err = backends_check(store, &dm.args);
@@ -596,7 +601,8 @@ int main(int argc, char *argv[])
 		return qemu_exec(&dm.args, argv);
 	}
 	if (dm.args.background)
-		log_warning("-daemonize and -pidfile are not done: vbdisk-dm stays in the foreground");
+		log_warning(
+			"-daemonize and -pidfile are not done: vbdisk-dm stays in the foreground");
 	status = dm_serve(&dm, &store);
 	store_close(store);
 	return status;

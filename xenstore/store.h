@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STORE_PATH_MAX 3072   /* XENSTORE_ABS_PATH_MAX of xen/io/xs_wire.h */
-#define STORE_VALUE_MAX 4096  /* XENSTORE_PAYLOAD_MAX */
+#define STORE_PATH_MAX 3072  /* XENSTORE_ABS_PATH_MAX of xen/io/xs_wire.h */
+#define STORE_VALUE_MAX 4096 /* XENSTORE_PAYLOAD_MAX */
 
 struct store;
 
@@ -50,8 +50,8 @@ int store_read_number(struct store *store, const char *dir, const char *key, uin
 		      uint64_t *number_out);
 
 /* Write text to "@dir/@key", creating it. */
-__attribute__((format(printf, 4, 5)))
-int store_write_key(struct store *store, const char *dir, const char *key, const char *format, ...);
+__attribute__((format(printf, 4, 5))) int store_write_key(struct store *store, const char *dir,
+							  const char *key, const char *format, ...);
 
 /* Create an empty directory node if it is not there. */
 int store_mkdir(struct store *store, const char *path);

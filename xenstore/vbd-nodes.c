@@ -97,10 +97,12 @@ int vbd_nodes_open(struct vbd_nodes *nodes, struct store *store, const char *pat
 	nodes->store = store;
 	if (vbd_address_parse(path, &nodes->address))
 		return error_set(error, EINVAL,
-				 "%s is not a VBD's path; one looks like backend/qdisk/3/51712", path);
+				 "%s is not a VBD's path; one looks like backend/qdisk/3/51712",
+				 path);
 	err = backend_path_make(nodes, path);
 	if (err)
-		return error_set(error, -err, "cannot find %s in xenstore: %s", path, strerror(-err));
+		return error_set(error, -err, "cannot find %s in xenstore: %s", path,
+				 strerror(-err));
 	snprintf(nodes->error_dir, sizeof(nodes->error_dir), "error/backend/%s/%u/%u",
 		 nodes->address.kind, nodes->address.domid, nodes->address.devid);
 	err = store_read_key(store, nodes->backend, "frontend", nodes->frontend,
@@ -207,8 +209,8 @@ static int ring_order_read(struct vbd_nodes *nodes, unsigned *order, bool *spell
 			   struct error *error)
 {
 	uint64_t number;
-	int err = store_read_number(nodes->store, nodes->frontend, "ring-page-order", RING_ORDER_MAX,
-				    &number);
+	int err = store_read_number(nodes->store, nodes->frontend, "ring-page-order",
+				    RING_ORDER_MAX, &number);
 
 	*order = 0;
 	*spelled = !err;
@@ -239,8 +241,8 @@ static int gref_read(struct vbd_nodes *nodes, const char *key, uint32_t *gref, s
 	int err = store_read_number(nodes->store, nodes->frontend, key, UINT32_MAX, &number);
 
 	if (err)
-		return error_set(error, -err, "%s/%s is no grant reference: %s", nodes->frontend, key,
-				 strerror(-err));
+		return error_set(error, -err, "%s/%s is no grant reference: %s", nodes->frontend,
+				 key, strerror(-err));
 	*gref = (uint32_t)number;
 	return 0;
 }
@@ -282,7 +284,8 @@ static int ring_read(struct store *store, void *arg)
 	uint64_t number;
 	int err;
 
-	err = store_read_number(store, nodes->frontend, "multi-queue-num-queues", UINT32_MAX, &number);
+	err = store_read_number(store, nodes->frontend, "multi-queue-num-queues", UINT32_MAX,
+				&number);
 	if (err != -ENOENT && (err || number != 1))
 		return error_set(reading->error, EINVAL,
 				 "%s/multi-queue-num-queues: more than one queue was not offered",
@@ -291,8 +294,8 @@ static int ring_read(struct store *store, void *arg)
 			     sizeof(keys->protocol));
 	keys->has_protocol = !err;
 	if (err && err != -ENOENT)
-		return error_set(reading->error, -err, "cannot read %s/protocol: %s", nodes->frontend,
-				 strerror(-err));
+		return error_set(reading->error, -err, "cannot read %s/protocol: %s",
+				 nodes->frontend, strerror(-err));
 	err = ring_order_read(nodes, &keys->order, &order_spelled, reading->error);
 	if (!err)
 		err = grefs_read(nodes, keys, order_spelled, reading->error);

@@ -36,8 +36,8 @@ int vbd_address_parse(const char *path, struct vbd_address *address);
 struct vbd_nodes {
 	struct store *store;
 	struct vbd_address address;
-	char backend[VBD_PATH_MAX];  /* absolute */
-	char frontend[VBD_PATH_MAX]; /* absolute */
+	char backend[VBD_PATH_MAX];   /* absolute */
+	char frontend[VBD_PATH_MAX];  /* absolute */
 	char error_dir[VBD_PATH_MAX]; /* relative to our home, where kernel backends report, too */
 };
 

@@ -109,9 +109,8 @@ enum xenbus_action xenbus_next(const struct xenbus_view *view)
 
 const char *xenbus_state_name(enum xenbus_state state)
 {
-	static const char *const names[] = {"Unknown",   "Initialising", "InitWait",
-					    "Initialised", "Connected",    "Closing",
-					    "Closed"};
+	static const char *const names[] = {"Unknown",	 "Initialising", "InitWait", "Initialised",
+					    "Connected", "Closing",	 "Closed"};
 
 	return state <= XENBUS_CLOSED ? names[state] : "unknown";
 }

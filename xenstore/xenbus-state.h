@@ -28,22 +28,22 @@ enum xenbus_state {
 
 /* What xenstore says now, and what we know ourselves. */
 struct xenbus_view {
-	bool backend_exists;        /* our `state` node is there */
+	bool backend_exists;	    /* our `state` node is there */
 	enum xenbus_state backend;  /* its value */
-	enum xenbus_state own;      /* the value that we wrote last */
-	bool online;                /* the toolstack wants the device to exist */
+	enum xenbus_state own;	    /* the value that we wrote last */
+	bool online;		    /* the toolstack wants the device to exist */
 	enum xenbus_state frontend; /* XENBUS_CLOSED if its node is missing */
-	bool ring_attached;         /* we have the guest's ring */
+	bool ring_attached;	    /* we have the guest's ring */
 };
 
 enum xenbus_action {
 	XENBUS_NOTHING,
 	XENBUS_ADVERTISE,  /* write the features and state 2: ready for a frontend */
-	XENBUS_CONNECT,    /* read the frontend's keys, attach its ring, write state 4 */
-	XENBUS_CLOSE,      /* write state 5, and go on serving */
+	XENBUS_CONNECT,	   /* read the frontend's keys, attach its ring, write state 4 */
+	XENBUS_CLOSE,	   /* write state 5, and go on serving */
 	XENBUS_DISCONNECT, /* let go of the ring, write state 6, stay for the next frontend */
-	XENBUS_FINISH,     /* let go of the ring, write state 6, and end */
-	XENBUS_VANISH,     /* let go of the ring, write nothing, and end: the nodes are gone, or belong
+	XENBUS_FINISH,	   /* let go of the ring, write state 6, and end */
+	XENBUS_VANISH, /* let go of the ring, write nothing, and end: the nodes are gone, or belong
 			    * to the toolstack or to the next generation of this device */
 };
 

@@ -30,7 +30,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct blkif_abi *const abis[] = {&blkif_abi_x86_64, &blkif_abi_x86_32, &blkif_abi_arm};
+static const struct blkif_abi *const abis[] = {&blkif_abi_x86_64, &blkif_abi_x86_32,
+					       &blkif_abi_arm};
 
 static const struct disk_limits disks[] = {
 	{64u << 20, 512, 512, 512, true, true},
@@ -58,8 +59,8 @@ static void admitted_check(const struct blkif_request *decoded, const struct dis
 		iov[i] = (struct iovec){
 			memory + i * XEN_PAGE_SIZE +
 				decoded->segments[i].first_sector * BLKIF_SECTOR_BYTES,
-			(decoded->segments[i].last_sector - decoded->segments[i].first_sector + 1u) *
-				BLKIF_SECTOR_BYTES};
+			(decoded->segments[i].last_sector - decoded->segments[i].first_sector +
+			 1u) * BLKIF_SECTOR_BYTES};
 	if (request_validate(&request, limits))
 		return;
 	if (request.op == REQUEST_FLUSH) {
@@ -98,8 +99,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < decoded.nr_segments; i++) {
 		CHECK(decoded.segments[i].first_sector <= decoded.segments[i].last_sector);
 		CHECK(decoded.segments[i].last_sector < BLKIF_SECTORS_PER_PAGE);
-		len_bytes += (decoded.segments[i].last_sector - decoded.segments[i].first_sector +
-			      1u) * BLKIF_SECTOR_BYTES;
+		len_bytes +=
+			(decoded.segments[i].last_sector - decoded.segments[i].first_sector + 1u) *
+			BLKIF_SECTOR_BYTES;
 	}
 	CHECK(decoded.len_bytes == len_bytes);
 	CHECK(!(decoded.offset_bytes % BLKIF_SECTOR_BYTES));

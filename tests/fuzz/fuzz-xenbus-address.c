@@ -36,8 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define FRONTEND "/local/domain/3/device/vbd/51712"
 
 static const char *const keys[] = {
-	"state",     "protocol",  "ring-page-order", "num-ring-pages", "multi-queue-num-queues",
-	"ring-ref",  "ring-ref0", "ring-ref1",       "ring-ref2",      "ring-ref3",
+	"state",	 "protocol",  "ring-page-order", "num-ring-pages", "multi-queue-num-queues",
+	"ring-ref",	 "ring-ref0", "ring-ref1",	 "ring-ref2",	   "ring-ref3",
 	"event-channel",
 };
 
@@ -50,7 +50,8 @@ static void address_check(const char *path)
 	if (vbd_address_parse(path, &address))
 		return;
 	CHECK(strlen(address.kind) > 0);
-	snprintf(text, sizeof(text), "backend/%s/%u/%u", address.kind, address.domid, address.devid);
+	snprintf(text, sizeof(text), "backend/%s/%u/%u", address.kind, address.domid,
+		 address.devid);
 	CHECK(!vbd_address_parse(text, &again));
 	CHECK(again.domid == address.domid && again.devid == address.devid &&
 	      !strcmp(again.kind, address.kind));

@@ -103,7 +103,8 @@ static int fake_copy(struct xen_host *host, uint32_t domid, enum xen_copy_direct
 	return fake->copy_error;
 }
 
-static int fake_bind(struct xen_host *host, uint32_t domid, uint32_t remote_port, uint32_t *port_out)
+static int fake_bind(struct xen_host *host, uint32_t domid, uint32_t remote_port,
+		     uint32_t *port_out)
 {
 	struct fake_xen *fake = to_fake(host);
 

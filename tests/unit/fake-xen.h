@@ -22,7 +22,7 @@ struct fake_xen {
 
 	/* Knobs. */
 	int map_error, bind_error, reserve_error, unmap_error, unbind_error, notify_error;
-	int copy_error;      /* the whole call fails */
+	int copy_error;	     /* the whole call fails */
 	unsigned fail_piece; /* the n-th piece of all copies fails (1 is the first); 0: none */
 
 	/* What is held, and what was done. */

@@ -26,9 +26,9 @@ unsigned fake_store_nr_nodes(void);
 unsigned fake_store_nr_calls(void);
 
 struct fake_store_knobs {
-	bool lost;              /* every call fails as on a closed connection */
-	const char *denied;     /* reading this path is EACCES */
-	unsigned nr_conflicts;  /* so many commits fail with EAGAIN */
+	bool lost;		     /* every call fails as on a closed connection */
+	const char *denied;	     /* reading this path is EACCES */
+	unsigned nr_conflicts;	     /* so many commits fail with EAGAIN */
 	void (*before_commit)(void); /* called once, within the next commit: somebody is quicker */
 };
 extern struct fake_store_knobs fake_store_knobs;

@@ -16,8 +16,8 @@
 #include "tests/unit/mock-path.h"
 #include "tests/unit/unit.h"
 
-__attribute__((format(printf, 2, 3)))
-static void journal_add(struct mock_journal *journal, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void journal_add(struct mock_journal *journal,
+							      const char *format, ...)
 {
 	size_t len = strlen(journal->text);
 	va_list ap;
@@ -155,7 +155,7 @@ static bool wire_arm(struct transport *transport)
 	wire->armed = true;
 	journal_add(wire->journal, "arm ");
 	if (wire->arm_hook) {
-		void (*hook)(struct mock_wire *wire) = wire->arm_hook;
+		void (*hook)(struct mock_wire * wire) = wire->arm_hook;
 
 		wire->arm_hook = NULL;
 		hook(wire);
@@ -249,8 +249,8 @@ static void mock_queue_destroy(struct disk_queue *queue)
 
 static void mock_submit(struct disk_queue *queue, struct request *request)
 {
-	static const char letters[] = {[REQUEST_READ] = 'R', [REQUEST_WRITE] = 'W',
-				       [REQUEST_FLUSH] = 'F'};
+	static const char letters[] = {
+		[REQUEST_READ] = 'R', [REQUEST_WRITE] = 'W', [REQUEST_FLUSH] = 'F'};
 	struct mock_disk *mock = to_disk(queue);
 
 	assert_int_equal(request->state, REQUEST_QUEUED);

@@ -39,9 +39,10 @@ struct mock_wire {
 
 	struct mock_request requests[MOCK_REQUESTS_MAX]; /* id i is requests[i - 1] */
 	unsigned nr_requests, nr_popped;
-	int pop_error;        /* if not 0, pop() returns it when the list is at its end */
+	int pop_error; /* if not 0, pop() returns it when the list is at its end */
 	void (*arm_hook)(struct mock_wire *wire); /* called by arm() once: a guest that is quick */
-	bool (*more)(struct mock_wire *wire); /* called by pop() at the end: true if it added some */
+	bool (*more)(
+		struct mock_wire *wire); /* called by pop() at the end: true if it added some */
 
 	unsigned nr_answers[MOCK_REQUESTS_MAX]; /* by id - 1 */
 	int answers[MOCK_REQUESTS_MAX];

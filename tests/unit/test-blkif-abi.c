@@ -73,7 +73,8 @@ static void slot_counts_match_ring_h(void **state)
 			unsigned nr = blkif_abi_nr_slots(rows[i].abi, order);
 
 			assert_int_equal(nr, rows[i].wire->nr_slots_const[order]);
-			assert_int_equal(nr, rows[i].wire->nr_slots(shared, XEN_PAGE_SIZE << order));
+			assert_int_equal(nr,
+					 rows[i].wire->nr_slots(shared, XEN_PAGE_SIZE << order));
 			assert_int_equal(nr, 32u << order);
 			/* The last slot ends within the pages. */
 			assert_true(BLKIF_RING_HEADER_BYTES + nr * rows[i].abi->slot_bytes <=
@@ -126,8 +127,8 @@ static void accessors_agree_with_structs(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < WIRE_MAX_SEGMENTS; i++)
-		request.segments[i] = (struct wire_segment){0xf0000000u + i, (uint8_t)i,
-							    (uint8_t)(0x80 + i)};
+		request.segments[i] =
+			(struct wire_segment){0xf0000000u + i, (uint8_t)i, (uint8_t)(0x80 + i)};
 	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
 		const struct blkif_abi *abi = rows[row].abi;
 		const uint8_t *slot = shared + BLKIF_RING_HEADER_BYTES;

@@ -24,7 +24,7 @@ static const char *op_name(const struct blkif_request *decoded)
 		return decoded->flags ? "READ+?" : "READ";
 	case REQUEST_WRITE:
 		return decoded->flags == REQUEST_PREFLUSH ? "WRITE+PREFLUSH"
-		       : decoded->flags                   ? "WRITE+?"
+		       : decoded->flags			  ? "WRITE+?"
 							  : "WRITE";
 	case REQUEST_FLUSH:
 		return decoded->flags ? "FLUSH+?" : "FLUSH";
@@ -42,7 +42,7 @@ static void request_check(const struct vector *vector)
 	err = blkif_decode(vector->abi, vector->slot, &decoded);
 	if (err) {
 		snprintf(text, sizeof(text), "%s id=%" PRIx64 " op=%u",
-			 err == -EINVAL       ? "-EINVAL"
+			 err == -EINVAL	      ? "-EINVAL"
 			 : err == -EOPNOTSUPP ? "-EOPNOTSUPP"
 					      : "?",
 			 decoded.id, decoded.operation);

@@ -47,8 +47,11 @@ static void ring_begin(struct blkif_ring *ring, struct wire_ring *front, size_t 
 
 static struct wire_request request_make(uint64_t id)
 {
-	return (struct wire_request){.operation = (uint8_t)(id % 3), .nr_segments = 1, .id = id,
-				     .sector = ~id, .segments = {{(uint32_t)id, 0, 7}}};
+	return (struct wire_request){.operation = (uint8_t)(id % 3),
+				     .nr_segments = 1,
+				     .id = id,
+				     .sector = ~id,
+				     .segments = {{(uint32_t)id, 0, 7}}};
 }
 
 static uint32_t header_read(const uint8_t *shared, unsigned offset)
@@ -88,9 +91,11 @@ static void requests_and_answers_pass(void **state)
 
 						assert_int_equal(got, popped);
 						assert_int_equal(
-							blkif_get64(slot, ring.abi->off_sector), ~got);
+							blkif_get64(slot, ring.abi->off_sector),
+							~got);
 						assert_int_equal(
-							blkif_get_segment(ring.abi, slot, 0).gref, got);
+							blkif_get_segment(ring.abi, slot, 0).gref,
+							got);
 						blkif_ring_put(&ring, got, slot[0], -1);
 						popped++;
 					}
@@ -216,7 +221,7 @@ static void arm(void **state)
 		blkif_put32(shared_a, 4, starts[s] - 1); /* not armed */
 		wire_x86_64.front_put(&front, &request);
 		assert_false(wire_x86_64.front_push(&front)); /* nobody is to be woken */
-		assert_true(blkif_ring_arm(&ring)); /* so arm must see it */
+		assert_true(blkif_ring_arm(&ring));	      /* so arm must see it */
 		assert_int_equal(blkif_ring_pop(&ring, slot), 1);
 		assert_false(blkif_ring_arm(&ring));
 		assert_int_equal(header_read(shared_a, 4), starts[s] + 2);
@@ -294,7 +299,8 @@ static void same_as_the_macros(void **state)
 					assert_false(blkif_ring_publish(&ring));
 					break;
 				}
-				assert_int_equal(blkif_ring_publish(&ring), wire->back_push(&back_b));
+				assert_int_equal(blkif_ring_publish(&ring),
+						 wire->back_push(&back_b));
 				break;
 			case 4: {
 				bool more = wire->back_final_check(&back_b);
@@ -330,7 +336,7 @@ struct duplex {
 	struct blkif_ring ring;
 	struct wire_ring front;
 	int to_backend_fd, to_frontend_fd; /* event channels */
-	uint8_t *answered;                 /* by id */
+	uint8_t *answered;		   /* by id */
 	const char *failure;
 };
 

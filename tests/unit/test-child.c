@@ -248,14 +248,8 @@ static void many(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		CASE(exit_statuses),
-		CASE(killed),
-		CASE(no_such_program),
-		CASE(clean_start),
-		CASE(close_on_exec),
-		CASE(adopt),
-		CASE(forget),
-		CASE(many),
+		CASE(exit_statuses), CASE(killed), CASE(no_such_program), CASE(clean_start),
+		CASE(close_on_exec), CASE(adopt),  CASE(forget),	  CASE(many),
 	};
 
 	int pidfd = pidfd_open(getpid(), 0);

@@ -43,11 +43,10 @@ static void path_connect(unsigned nr_slots)
 {
 	mock_wire_init(&path->wire, &path->journal, nr_slots);
 	mock_disk_init(&path->disk, &path->journal);
-	path->pool_memory =
-		calloc(1, dataplane_pool_size(&path->wire.transport, &path->disk.disk));
+	path->pool_memory = calloc(1, dataplane_pool_size(&path->wire.transport, &path->disk.disk));
 	assert_non_null(path->pool_memory);
-	dataplane_init(&path->dataplane, &path->wire.transport, &path->disk.queue, path->pool_memory,
-		       trouble_note);
+	dataplane_init(&path->dataplane, &path->wire.transport, &path->disk.queue,
+		       path->pool_memory, trouble_note);
 }
 
 static int set_up(void **state)
@@ -158,8 +157,9 @@ static void at_once(void **state)
 	add(REQUEST_READ);
 	add(REQUEST_WRITE);
 	assert_false(run());
-	journal_expect("pop1 pop2 pop0 load submit1R submit2W kick reap store respond1 respond2 flush "
-		       "pop0 arm ");
+	journal_expect(
+		"pop1 pop2 pop0 load submit1R submit2W kick reap store respond1 respond2 flush "
+		"pop0 arm ");
 	balance_expect();
 }
 
@@ -394,7 +394,7 @@ static void flush_in_flight_beside_a_failed_one(void **state)
 	unanswered_expect(1);
 	unanswered_expect(2);
 	answer_expect(3, -EIO); /* its flush proves nothing, so its write must not be */
-	answer_expect(4, 0);    /* was in the cache when it was said to be */
+	answer_expect(4, 0);	/* was in the cache when it was said to be */
 	assert_int_equal(path->nr_flush_failed, 1);
 	balance_expect();
 }
@@ -656,7 +656,7 @@ static void random_life(void **state)
 		while (nr-- && path->wire.nr_requests < MOCK_REQUESTS_MAX &&
 		       path->wire.nr_requests - path->wire.nr_answered < 32) {
 			unsigned kind = random_next(&seed) % 8;
-			unsigned id = kind == 0   ? add_preflush()
+			unsigned id = kind == 0	  ? add_preflush()
 				      : kind == 1 ? add(REQUEST_FLUSH)
 				      : kind < 5  ? add(REQUEST_READ)
 						  : add(REQUEST_WRITE);

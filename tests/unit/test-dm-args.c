@@ -309,9 +309,9 @@ static void lengths(void **state)
 				 path_len <= 107 ? 0 : -EINVAL);
 	}
 	for (size_t len = 1; len < sizeof(value); len += 97) {
-		static const char *const option[] = {"-name",   "-machine", "-chardev", "-mon",
-						     "-vnc",    "-serial",  "-device",  "-xen-domid",
-						     "-foobar", "-display"};
+		static const char *const option[] = {
+			"-name",   "-machine", "-chardev",   "-mon",	"-vnc",
+			"-serial", "-device",  "-xen-domid", "-foobar", "-display"};
 		static const char *const fill[] = {"a", ",", "=", ",,", "a=", "id=,", "-", "%s%n"};
 
 		for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {

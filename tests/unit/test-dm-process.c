@@ -196,11 +196,11 @@ struct store_header {
 enum { STORE_DIRECTORY = 1, STORE_WRITE = 11, STORE_ERROR = 16 };
 
 struct store_script {
-	const char *existing;                    /* the one directory with something in it */
+	const char *existing; /* the one directory with something in it */
 	bool refuse_write;
-	void (*at_write)(struct world *world);   /* called before the write is answered */
+	void (*at_write)(struct world *world); /* called before the write is answered */
 	unsigned nr_writes;
-	char written[128];                       /* path=value of the last one */
+	char written[128]; /* path=value of the last one */
 };
 
 static bool receive_all(int fd, void *bytes, size_t len)
@@ -302,13 +302,14 @@ static void expect_closed(int fd)
 /* libxl's line for a PV guest, with sockets in the test's directory. */
 static void pv_line(const struct world *world, char *line, size_t size, const char *more)
 {
-	snprintf(line, size,
-		 "-xen-domid 7 -no-shutdown -chardev socket,id=libxl-cmd,path=%s,server=on,wait=off "
-		 "-mon chardev=libxl-cmd,mode=control "
-		 "-chardev socket,id=libxenstat-cmd,path=%s,server=on,wait=off "
-		 "-mon chardev=libxenstat-cmd,mode=control -nodefaults -no-user-config -xen-attach "
-		 "-name web -vnc none -display none -nographic -machine xenpv -m 256%s",
-		 world->libxl_path, world->xenstat_path, more);
+	snprintf(
+		line, size,
+		"-xen-domid 7 -no-shutdown -chardev socket,id=libxl-cmd,path=%s,server=on,wait=off "
+		"-mon chardev=libxl-cmd,mode=control "
+		"-chardev socket,id=libxenstat-cmd,path=%s,server=on,wait=off "
+		"-mon chardev=libxenstat-cmd,mode=control -nodefaults -no-user-config -xen-attach "
+		"-name web -vnc none -display none -nographic -machine xenpv -m 256%s",
+		world->libxl_path, world->xenstat_path, more);
 }
 
 static void both_listen(struct world *world)
@@ -437,7 +438,8 @@ static void life_of_a_pv_guest(void **state)
 
 	/* xentop: does not wait for the greeting, knows no ids; libxl's connection stays open. */
 	stat_fd = unix_connect(world->xenstat_path);
-	qmp_say(stat_fd, "{ \"execute\": \"qmp_capabilities\" }{ \"execute\": \"query-blockstats\" }");
+	qmp_say(stat_fd,
+		"{ \"execute\": \"qmp_capabilities\" }{ \"execute\": \"query-blockstats\" }");
 	qmp_expect_greeting(stat_fd);
 	qmp_expect(stat_fd, "{\"return\":{}}\r\n{\"return\":[]}\r\n");
 	close(stat_fd);
@@ -445,11 +447,13 @@ static void life_of_a_pv_guest(void **state)
 	second = qmp_open(world->libxl_path);
 	qmp_say(second, "{\"execute\":\"query-");
 	qmp_say(first, "{\"execute\":\"nonsense\",\"id\":\"x\"}\r\n");
-	qmp_expect(first, "{\"error\":{\"class\":\"CommandNotFound\",\"desc\":\"The command nonsense "
-			  "has not been found\"},\"id\":\"x\"}\r\n");
+	qmp_expect(first,
+		   "{\"error\":{\"class\":\"CommandNotFound\",\"desc\":\"The command nonsense "
+		   "has not been found\"},\"id\":\"x\"}\r\n");
 	qmp_say(second, "status\"}");
-	qmp_expect(second,
-		   "{\"return\":{\"status\":\"running\",\"singlestep\":false,\"running\":true}}\r\n");
+	qmp_expect(
+		second,
+		"{\"return\":{\"status\":\"running\",\"singlestep\":false,\"running\":true}}\r\n");
 	close(second);
 	pv_end(world);
 	expect_closed(first);
@@ -571,8 +575,7 @@ static void idle_means_asleep(void **state)
 	sleep_ms(1500);
 	assert_int_equal(switches(world->pid), before);
 	/* And it is nobody's parent. */
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)world->pid,
-		 (int)world->pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)world->pid, (int)world->pid);
 	file_read(path, text, sizeof(text));
 	assert_string_equal(text, "");
 	close(fd);

@@ -14,8 +14,9 @@
 #include "tests/unit/unit.h"
 #include "tools/qmp.h"
 
-#define VERSION_REPLY                                                                                    \
-	"{\"qemu\":{\"major\":8,\"minor\":0,\"micro\":0},\"package\":\"vbdisk-dm " PACKAGE_VERSION "\"}"
+#define VERSION_REPLY                                                                              \
+	"{\"qemu\":{\"major\":8,\"minor\":0,\"micro\":0},\"package\":\"vbdisk-dm " PACKAGE_VERSION \
+	"\"}"
 #define GREETING "{\"QMP\":{\"version\":" VERSION_REPLY ",\"capabilities\":[]}}\r\n"
 #define NEGOTIATE "{\"execute\":\"qmp_capabilities\"}"
 #define OK "{\"return\":{}}\r\n"
@@ -83,8 +84,8 @@ static const char conversation[] =
 	"{\"execute\":\"no-such\",\"arguments\":{\"a\":[{\"b\":\"}\\\"{\"}]},\"id\":18446744073709551615}"
 	" \t{\"id\":{\"a\":[1,-2.50,null,true,\"\\u00e9\\n/\"]},\"execute\":\"query-status\"}\r\n"
 	"{\"execute\":\"quit\",\"id\":-9}";
-static const char answers[] =
-	GREETING "{\"return\":{},\"id\":1}\r\n"
+static const char answers[] = GREETING
+	"{\"return\":{},\"id\":1}\r\n"
 	"{\"return\":[],\"id\":2}\r\n"
 	"{\"return\":[]}\r\n{\"return\":[]}\r\n"
 	"{\"error\":{\"class\":\"CommandNotFound\",\"desc\":\"The command no-such has not been found\"},"
@@ -157,9 +158,23 @@ static void no_newline_needed(void **state)
 static void ids_come_back(void **state)
 {
 	static const char *const ids[] = {
-		"0",	 "1",	   "-1",      "2147483648", "9223372036854775807", "-9223372036854775808",
-		"1.5",	 "1e3",	   "\"\"",    "\"a\"",	    "\"\\u0000\"",	   "null",
-		"false", "[]",	   "[[[1]]]", "{}",	    "{\"id\":1}",
+		"0",
+		"1",
+		"-1",
+		"2147483648",
+		"9223372036854775807",
+		"-9223372036854775808",
+		"1.5",
+		"1e3",
+		"\"\"",
+		"\"a\"",
+		"\"\\u0000\"",
+		"null",
+		"false",
+		"[]",
+		"[[[1]]]",
+		"{}",
+		"{\"id\":1}",
 	};
 	struct qmp *qmp = begin_negotiated();
 	char text[128];
@@ -225,11 +240,12 @@ static void commands(void **state)
 		expect(qmp, cases[i].output);
 	}
 	say(qmp, "{\"execute\":\"query-commands\"}");
-	expect(qmp, "{\"return\":[{\"name\":\"qmp_capabilities\"},{\"name\":\"query-chardev\"},"
-		    "{\"name\":\"query-status\"},{\"name\":\"query-version\"},{\"name\":\"query-name\"},"
-		    "{\"name\":\"query-commands\"},{\"name\":\"query-command-line-options\"},"
-		    "{\"name\":\"query-block\"},{\"name\":\"query-blockstats\"},{\"name\":\"stop\"},"
-		    "{\"name\":\"cont\"},{\"name\":\"quit\"}]}\r\n");
+	expect(qmp,
+	       "{\"return\":[{\"name\":\"qmp_capabilities\"},{\"name\":\"query-chardev\"},"
+	       "{\"name\":\"query-status\"},{\"name\":\"query-version\"},{\"name\":\"query-name\"},"
+	       "{\"name\":\"query-commands\"},{\"name\":\"query-command-line-options\"},"
+	       "{\"name\":\"query-block\"},{\"name\":\"query-blockstats\"},{\"name\":\"stop\"},"
+	       "{\"name\":\"cont\"},{\"name\":\"quit\"}]}\r\n");
 	assert_false(qmp_quit_asked(qmp));
 	/* Nothing after quit. */
 	say(qmp, "{\"execute\":\"quit\"}{\"execute\":\"stop\"}");
@@ -287,7 +303,8 @@ static void garbage_costs_one_line(void **state)
 			struct qmp *qmp = begin_negotiated();
 
 			assert_int_equal(qmp_input(qmp, cases[i].text, cut), 0);
-			assert_int_equal(qmp_input(qmp, cases[i].text + cut, cases[i].len - cut), 0);
+			assert_int_equal(qmp_input(qmp, cases[i].text + cut, cases[i].len - cut),
+					 0);
 			if (!is_one_error(qmp, "GenericError"))
 				fail_msg("case %zu cut at %zu", i, cut);
 			assert_false(qmp_quit_asked(qmp));

@@ -25,11 +25,11 @@
 
 enum misdeed {
 	NONE,
-	LOSE_WRITE,     /* say OKAY, write nothing */
-	MISDIRECT,      /* write 8 sectors too early */
-	TEAR,           /* write the first segment only */
-	TEAR_SECTOR,    /* write all but the last 256 bytes */
-	FAIL,           /* ERROR */
+	LOSE_WRITE,  /* say OKAY, write nothing */
+	MISDIRECT,   /* write 8 sectors too early */
+	TEAR,	     /* write the first segment only */
+	TEAR_SECTOR, /* write all but the last 256 bytes */
+	FAIL,	     /* ERROR */
 	ANSWER_TWICE,
 	WRONG_ID,
 	WRONG_OPERATION,
@@ -40,7 +40,7 @@ enum misdeed {
 
 struct fake {
 	struct xen_host host;
-	uint8_t *pages; /* NR_PAGES */
+	uint8_t *pages;	   /* NR_PAGES */
 	unsigned nr_pages; /* handed out; a bump allocator, as tests are short */
 	unsigned nr_shares;
 	int event_fd;
@@ -129,7 +129,8 @@ static void data_move(const struct blkif_request *request, enum misdeed misdeed)
 
 	for (unsigned i = 0; i < request->nr_segments; i++) {
 		const struct blkif_segment *segment = &request->segments[i];
-		size_t len = (segment->last_sector - segment->first_sector + 1u) * BLKIF_SECTOR_BYTES;
+		size_t len =
+			(segment->last_sector - segment->first_sector + 1u) * BLKIF_SECTOR_BYTES;
 		uint8_t *page = fake.pages + (size_t)(segment->gref - FIRST_GREF) * XEN_PAGE_SIZE +
 				segment->first_sector * BLKIF_SECTOR_BYTES;
 

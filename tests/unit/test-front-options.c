@@ -49,9 +49,10 @@ static void defaults(void **state)
 static void values(void **state)
 {
 	(void)state;
-	assert_int_equal(parse("--loopback dir --domid 3 --vdev xvdb1 --job=mixed --depth 300 --ring-page-order 4 "
-			       "--block-size 44K --offset 1M --size 2G --verify --protocol none"),
-			 0);
+	assert_int_equal(
+		parse("--loopback dir --domid 3 --vdev xvdb1 --job=mixed --depth 300 --ring-page-order 4 "
+		      "--block-size 44K --offset 1M --size 2G --verify --protocol none"),
+		0);
 	assert_string_equal(options.loopback_dir, "dir");
 	assert_int_equal(options.domid, 3);
 	assert_int_equal(options.connect.vdev, 51729);
@@ -121,11 +122,17 @@ static void vdevs(void **state)
 		unsigned vdev;
 	} cases[] = {
 		/* xen-vbd-interface(7): 202<<8 | disk<<4 | partition, 1<<28 | disk<<8 | partition */
-		{"xvda", 51712}, {"xvda1", 51713}, {"xvdb", 51728}, {"xvdp15", 51967},
-		{"xvdq", (1u << 28) | 16 << 8}, {"xvda16", (1u << 28) | 16},
-		{"xvdaa", (1u << 28) | 26 << 8}, {"51712", 51712},
+		{"xvda", 51712},
+		{"xvda1", 51713},
+		{"xvdb", 51728},
+		{"xvdp15", 51967},
+		{"xvdq", (1u << 28) | 16 << 8},
+		{"xvda16", (1u << 28) | 16},
+		{"xvdaa", (1u << 28) | 26 << 8},
+		{"51712", 51712},
 	};
-	static const char *const bad[] = {"", "xvd", "xvd1", "xvda256", "xvda1b", "hda", "5x", "4294967296"};
+	static const char *const bad[] = {"",	    "xvd", "xvd1", "xvda256",
+					  "xvda1b", "hda", "5x",   "4294967296"};
 	unsigned vdev;
 
 	(void)state;

@@ -95,8 +95,9 @@ static void description_names_all(void **state)
 
 	(void)state;
 	front_pattern_describe(FRONT_MISDIRECTED, &tag, &seen, text, sizeof(text));
-	assert_string_equal(text,
-			    "sector 1000: misdirected write: data of another sector; expected generation 5 of seed 42, seen sector 77 generation 3 of seed 42");
+	assert_string_equal(
+		text,
+		"sector 1000: misdirected write: data of another sector; expected generation 5 of seed 42, seen sector 77 generation 3 of seed 42");
 	front_pattern_describe(FRONT_LOST, &tag, &seen, text, 20);
 	assert_string_equal(text, "sector 1000: lost w");
 }

@@ -106,8 +106,8 @@ static void a_million_bad_requests(void **state)
 	for (int i = 0; i < 1000000; i++) {
 		clock_set_fake(now_ns += 60000);
 		log_limited(&limit, LOG_LEVEL_WARNING,
-			    "the guest sent a bad request: operation %u with %u segments (%s)", 255, 255,
-			    "malformed");
+			    "the guest sent a bad request: operation %u with %u segments (%s)", 255,
+			    255, "malformed");
 	}
 	assert_true(lines_take() < 100);
 }

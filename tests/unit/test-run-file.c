@@ -280,14 +280,10 @@ static void directory(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		CASE(held_by_another),
-		CASE(stale_file),
-		CASE(find_by_text),
-		CASE(find_keeps_our_own_lock),
-		CASE(text_is_replaced),
-		CASE(removal_race),
-		CASE(odd_names),
-		CASE(directory),
+		CASE(held_by_another),	CASE(stale_file),
+		CASE(find_by_text),	CASE(find_keeps_our_own_lock),
+		CASE(text_is_replaced), CASE(removal_race),
+		CASE(odd_names),	CASE(directory),
 	};
 
 	return cmocka_run_group_tests(cases, NULL, NULL);

@@ -42,8 +42,8 @@ static const struct {
 
 static struct blkif_ring_params params_make(const struct blkif_abi *abi, unsigned order)
 {
-	struct blkif_ring_params params = {.abi = abi, .order = order,
-					   .event_channel = FAKE_REMOTE_PORT};
+	struct blkif_ring_params params = {
+		.abi = abi, .order = order, .event_channel = FAKE_REMOTE_PORT};
 
 	for (unsigned i = 0; i < 1u << order; i++)
 		params.grefs[i] = RING_GREF + i;
@@ -102,8 +102,10 @@ static int tear_down(void **state)
 static void put(uint8_t operation, uint64_t id, uint64_t sector, unsigned nr_segments,
 		const struct wire_segment *segments)
 {
-	struct wire_request request = {.operation = operation, .nr_segments = (uint8_t)nr_segments,
-				       .id = id, .sector = sector};
+	struct wire_request request = {.operation = operation,
+				       .nr_segments = (uint8_t)nr_segments,
+				       .id = id,
+				       .sector = sector};
 
 	for (unsigned i = 0; segments && i < nr_segments && i < WIRE_MAX_SEGMENTS; i++)
 		request.segments[i] = segments[i];
@@ -331,7 +333,8 @@ static void iov_check(const struct request *request, uint64_t id)
 	for (unsigned v = 0; v < request->nr_iov; v++)
 		for (size_t i = 0; i < request->iov[v].iov_len; i++)
 			if (((uint8_t *)request->iov[v].iov_base)[i] != pattern(id, at++))
-				fail_msg("write %lu differs at byte %zu", (unsigned long)id, at - 1);
+				fail_msg("write %lu differs at byte %zu", (unsigned long)id,
+					 at - 1);
 	assert_int_equal(at, request->len_bytes);
 }
 
@@ -511,7 +514,8 @@ static void failing_piece(void **state)
 /* Revoked, out of range, and the call as a whole refused. */
 static void unreachable_memory(void **state)
 {
-	const struct wire_segment good = {100, 0, 7}, revoked = {101, 0, 7}, wild = {0xfffffffe, 0, 7};
+	const struct wire_segment good = {100, 0, 7}, revoked = {101, 0, 7},
+				  wild = {0xfffffffe, 0, 7};
 	struct request_list batch;
 
 	(void)state;

@@ -102,8 +102,19 @@ static void addresses(void **state)
 
 static void numbers(void **state)
 {
-	static const char *const bad[] = {"", " 1", "1 ", "-1", "+1", "0x1", "1a", "1.0", "\n", "1\n",
-					  "18446744073709551616", "99999999999999999999", "\xd9\xa1"};
+	static const char *const bad[] = {"",
+					  " 1",
+					  "1 ",
+					  "-1",
+					  "+1",
+					  "0x1",
+					  "1a",
+					  "1.0",
+					  "\n",
+					  "1\n",
+					  "18446744073709551616",
+					  "99999999999999999999",
+					  "\xd9\xa1"};
 	uint64_t number;
 
 	(void)state;
@@ -137,8 +148,11 @@ static void opening(void **state)
 /* Nothing that a guest does to its own nodes looks like a failure of xenstore. */
 static void hostile_frontend_states(void **state)
 {
-	static const char *const texts[] = {"",  "x", "-1", "7", "8", "99999999999999999999999999999",
-					    "3 ", "a text which is longer than any number can be, much"};
+	static const char *const texts[] = {
+		"",   "x",
+		"-1", "7",
+		"8",  "99999999999999999999999999999",
+		"3 ", "a text which is longer than any number can be, much"};
 	struct xenbus_view view = {0};
 
 	(void)state;
@@ -238,8 +252,8 @@ static void rings(void **state)
 		{"num-ring-pages=1 ring-ref0=8 event-channel=15", 0, 0, 8, 8},
 		{"ring-page-order=1 ring-ref0=8 ring-ref1=9 event-channel=15", 0, 1, 8, 9},
 		{"num-ring-pages=2 ring-ref0=8 ring-ref1=9 event-channel=15", 0, 1, 8, 9},
-		{"ring-page-order=2 ring-ref0=8 ring-ref1=1 ring-ref2=2 ring-ref3=9 event-channel=15", 0,
-		 2, 8, 9},
+		{"ring-page-order=2 ring-ref0=8 ring-ref1=1 ring-ref2=2 ring-ref3=9 event-channel=15",
+		 0, 2, 8, 9},
 		{"multi-queue-num-queues=1 ring-ref=8 event-channel=15", 0, 0, 8, 8},
 		{"ring-ref=4294967295 event-channel=4294967295", 0, 0, 4294967295u, 4294967295u},
 		/* R20: over the limit, or no number at all. */
@@ -249,7 +263,8 @@ static void rings(void **state)
 		{"ring-page-order=-1 ring-ref0=8 event-channel=15", -1, 0, 0, 0},
 		{"ring-page-order=x ring-ref=8 event-channel=15", -1, 0, 0, 0},
 		{"num-ring-pages=0 ring-ref=8 event-channel=15", -1, 0, 0, 0},
-		{"num-ring-pages=3 ring-ref0=8 ring-ref1=9 ring-ref2=10 event-channel=15", -1, 0, 0, 0},
+		{"num-ring-pages=3 ring-ref0=8 ring-ref1=9 ring-ref2=10 event-channel=15", -1, 0, 0,
+		 0},
 		{"num-ring-pages=32 ring-ref0=8 event-channel=15", -1, 0, 0, 0},
 		/* Missing and mangled keys. */
 		{"event-channel=15", -1, 0, 0, 0},
@@ -261,8 +276,8 @@ static void rings(void **state)
 		{"ring-ref=-8 event-channel=15", -1, 0, 0, 0},
 		{"ring-ref=8 event-channel=", -1, 0, 0, 0},
 		{"ring-ref=8 event-channel=4294967296", -1, 0, 0, 0},
-		{"ring-ref=8 event-channel=15 protocol=a-name-that-is-longer-than-any-protocol's", -1, 0,
-		 0, 0},
+		{"ring-ref=8 event-channel=15 protocol=a-name-that-is-longer-than-any-protocol's",
+		 -1, 0, 0, 0},
 		/* R21: more queues than were offered. */
 		{"multi-queue-num-queues=2 ring-ref=8 event-channel=15", -1, 0, 0, 0},
 		{"multi-queue-num-queues=0 ring-ref=8 event-channel=15", -1, 0, 0, 0},
@@ -348,7 +363,8 @@ static void conflicts(void **state)
 	/* Not for ever. */
 	fake_store_set(BACKEND "/state", "1");
 	fake_store_knobs.nr_conflicts = 1000000;
-	assert_int_equal(vbd_nodes_set_state(&nodes, XENBUS_INIT_WAIT, XENBUS_INITIALISING), -EBUSY);
+	assert_int_equal(vbd_nodes_set_state(&nodes, XENBUS_INIT_WAIT, XENBUS_INITIALISING),
+			 -EBUSY);
 	assert_true(fake_store_nr_calls() < 10000);
 }
 
@@ -358,9 +374,14 @@ static void advertise(void **state)
 {
 	static const char *const rows[][2] = {
 		/* blkif.h: sectors are 512-byte units; info 4 is VDISK_READONLY */
-		{"sectors", "131072"},      {"sector-size", "512"}, {"physical-sector-size", "4096"},
-		{"feature-flush-cache", "1"}, {"info", "0"},        {"max-ring-page-order", "4"},
-		{"max-ring-pages", "16"},   {"state", "2"},
+		{"sectors", "131072"},
+		{"sector-size", "512"},
+		{"physical-sector-size", "4096"},
+		{"feature-flush-cache", "1"},
+		{"info", "0"},
+		{"max-ring-page-order", "4"},
+		{"max-ring-pages", "16"},
+		{"state", "2"},
 	};
 	struct vbd_disk_spec spec;
 	struct error error;
@@ -377,7 +398,8 @@ static void advertise(void **state)
 	assert_null(fake_store_get(BACKEND "/feature-persistent"));
 	assert_null(fake_store_get(BACKEND "/feature-barrier"));
 	/* Over another state, over another disk, over nothing: not. */
-	assert_int_equal(vbd_nodes_advertise(&nodes, &spec, &features, XENBUS_INITIALISING), -ESTALE);
+	assert_int_equal(vbd_nodes_advertise(&nodes, &spec, &features, XENBUS_INITIALISING),
+			 -ESTALE);
 	fake_store_set(BACKEND "/state", "6");
 	fake_store_set(BACKEND "/params", "aio:/srv/other.img");
 	assert_int_equal(vbd_nodes_advertise(&nodes, &spec, &features, XENBUS_CLOSED), -ESTALE);

@@ -163,8 +163,8 @@ static void vbd_begin(void)
 	struct error error;
 
 	assert_int_equal(vbd_nodes_open(&nodes, life.store, "backend/qdisk/7/51712", &error), 0);
-	assert_int_equal(vbd_create(life.loop, life.store, &life.fake.host, &nodes, ".", &life.run_file,
-				    &life.vbd, &error),
+	assert_int_equal(vbd_create(life.loop, life.store, &life.fake.host, &nodes, ".",
+				    &life.run_file, &life.vbd, &error),
 			 0);
 	vbd_evaluate(life.vbd);
 }
@@ -258,8 +258,8 @@ static void connect_frontend(void)
 
 static void request_send(uint64_t id)
 {
-	struct wire_request request = {.operation = 1, .nr_segments = 1, .id = id,
-				       .segments = {{100, 0, 7}}};
+	struct wire_request request = {
+		.operation = 1, .nr_segments = 1, .id = id, .segments = {{100, 0, 7}}};
 	uint64_t one = 1;
 
 	wire_x86_64.front_put(&life.front, &request);

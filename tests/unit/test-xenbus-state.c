@@ -15,8 +15,8 @@
 #include "xenstore/xenbus-state.h"
 
 static const char *const action_names[] = {
-	[XENBUS_NOTHING] = "NOTHING", [XENBUS_ADVERTISE] = "ADVERTISE",
-	[XENBUS_CONNECT] = "CONNECT", [XENBUS_CLOSE] = "CLOSE",
+	[XENBUS_NOTHING] = "NOTHING",	    [XENBUS_ADVERTISE] = "ADVERTISE",
+	[XENBUS_CONNECT] = "CONNECT",	    [XENBUS_CLOSE] = "CLOSE",
 	[XENBUS_DISCONNECT] = "DISCONNECT", [XENBUS_FINISH] = "FINISH",
 	[XENBUS_VANISH] = "VANISH",
 };
@@ -128,7 +128,8 @@ static void table(void **state)
 		const struct row *row = &rows[i];
 		struct xenbus_view view = {
 			.backend_exists = row->backend >= 0,
-			.backend = row->backend < 0 ? XENBUS_UNKNOWN : (enum xenbus_state)row->backend,
+			.backend = row->backend < 0 ? XENBUS_UNKNOWN
+						    : (enum xenbus_state)row->backend,
 			.own = (enum xenbus_state)row->own,
 			.online = row->online,
 			.frontend = (enum xenbus_state)row->frontend,
@@ -171,8 +172,8 @@ static bool action_apply(struct xenbus_view *view, enum xenbus_action action,
 		return false;
 	case XENBUS_ADVERTISE:
 		/* vbd_nodes_advertise(): only over the state it expects. */
-		if (view->backend_exists && view->backend ==
-		    (view->own == XENBUS_INITIALISING ? found : view->own))
+		if (view->backend_exists &&
+		    view->backend == (view->own == XENBUS_INITIALISING ? found : view->own))
 			view->backend = view->own = XENBUS_INIT_WAIT;
 		else if (view->own == XENBUS_INITIALISING)
 			return false; /* ends: not the VBD it was started for */
@@ -202,8 +203,8 @@ static void invariants_check(const struct xenbus_view *view, enum xenbus_action 
 	if (action == XENBUS_CONNECT && !view->online)
 		broken = "connects what the toolstack has taken offline";
 	/* The disk is opened by ADVERTISE: no other state may be written before. */
-	if (view->own == XENBUS_INITIALISING && (action == XENBUS_CONNECT || action == XENBUS_CLOSE ||
-						 action == XENBUS_DISCONNECT))
+	if (view->own == XENBUS_INITIALISING &&
+	    (action == XENBUS_CONNECT || action == XENBUS_CLOSE || action == XENBUS_DISCONNECT))
 		broken = "goes on before the disk is open";
 	if (action == XENBUS_CONNECT && view->frontend != XENBUS_INITIALISED &&
 	    view->frontend != XENBUS_CONNECTED)
@@ -262,7 +263,8 @@ static void every_view_comes_to_rest(void **state)
 						action = xenbus_next(&view);
 						reached[action]++;
 						invariants_check(&view, action);
-						if (action != XENBUS_NOTHING && (seen & 1u << action))
+						if (action != XENBUS_NOTHING &&
+						    (seen & 1u << action))
 							fail_msg("%s again and again: %s",
 								 action_names[action],
 								 view_text(&view));
@@ -301,8 +303,10 @@ static void frontend_says(struct xenbus_view *view, enum xenbus_state frontend,
 		fail_msg("should be %s: %s", xenbus_state_name(backend), view_text(view));
 }
 
-static const struct xenbus_view fresh = {.backend_exists = true, .backend = XENBUS_INITIALISING,
-					 .own = XENBUS_INITIALISING, .online = true,
+static const struct xenbus_view fresh = {.backend_exists = true,
+					 .backend = XENBUS_INITIALISING,
+					 .own = XENBUS_INITIALISING,
+					 .online = true,
 					 .frontend = XENBUS_INITIALISING};
 
 /* Boot, kexec twice (linux: xenbus_reset_frontend() waits for 5, 6 and 2), detach. */
@@ -410,7 +414,7 @@ static void names(void **state)
 	assert_string_equal(xenbus_state_name(XENBUS_UNKNOWN), "Unknown");
 	assert_string_equal(xenbus_state_name(XENBUS_CLOSED), "Closed");
 	assert_string_equal(xenbus_state_name((enum xenbus_state)7), "unknown");
-	assert_string_equal(xenbus_state_name((enum xenbus_state)-1), "unknown");
+	assert_string_equal(xenbus_state_name((enum xenbus_state) - 1), "unknown");
 }
 
 int main(void)

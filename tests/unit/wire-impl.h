@@ -7,7 +7,8 @@
  */
 #include "tests/unit/wire.h"
 
-_Static_assert(sizeof(struct blkif_front_ring) <= sizeof(struct wire_ring), "room for a front ring");
+_Static_assert(sizeof(struct blkif_front_ring) <= sizeof(struct wire_ring),
+	       "room for a front ring");
 _Static_assert(sizeof(struct blkif_back_ring) <= sizeof(struct wire_ring), "room for a back ring");
 _Static_assert(BLKIF_MAX_SEGMENTS_PER_REQUEST == WIRE_MAX_SEGMENTS, "one limit");
 
@@ -90,7 +91,8 @@ static bool front_has_responses(struct wire_ring *ring)
 
 static bool front_final_check(struct wire_ring *ring)
 {
-	__atomic_store_n(&front(ring)->sring->rsp_event, front(ring)->rsp_cons + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&front(ring)->sring->rsp_event, front(ring)->rsp_cons + 1,
+			 __ATOMIC_SEQ_CST);
 	return front_has_responses(ring);
 }
 #else
@@ -180,8 +182,8 @@ static bool back_final_check(struct wire_ring *ring)
 #define SLOTS(order) __CONST_RING_SIZE(blkif, 4096u << (order))
 
 const struct wire WIRE_NAME = {
-	.bytes = {sizeof(blkif_request_t), sizeof(union blkif_sring_entry), sizeof(blkif_response_t),
-		  sizeof(struct blkif_request_segment)},
+	.bytes = {sizeof(blkif_request_t), sizeof(union blkif_sring_entry),
+		  sizeof(blkif_response_t), sizeof(struct blkif_request_segment)},
 	.request = {offsetof(blkif_request_t, operation), offsetof(blkif_request_t, nr_segments),
 		    offsetof(blkif_request_t, handle), offsetof(blkif_request_t, id),
 		    offsetof(blkif_request_t, sector_number), offsetof(blkif_request_t, seg)},
