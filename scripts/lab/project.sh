@@ -54,6 +54,16 @@ build_buildroot() { # FOLDER
 	ldconfig -r "$root"
 }
 
+buildroot_devices() { # ROOT
+	local device
+	mkdir -p "$1/dev"
+	for device in "null 3" "zero 5" "random 8" "urandom 9"; do # Linux devices.txt: character devices of major 1
+		set -- "$1" "${device% *}" "${device#* }"
+		[ -c "$1/dev/$2" ] || mknod -m 666 "$1/dev/$2" c 1 "$3" ||
+			die $LAB_NOT_BUILT "building for Debian $release needs to make device nodes (a container wants CAP_MKNOD)"
+	done
+}
+
 # Runs in the folder that holds src/; leaves the installed programs in tree/.
 project_compile() {
 	set -e
@@ -77,13 +87,14 @@ build_install() { # FOLDER
 		logged "the build of vbdisk" bash -c "$(declare -f project_compile); cd '$work'; project_compile"
 	else
 		[ "$(id -u)" = 0 ] || die $LAB_NOT_BUILT "building for Debian $release on another release needs root (chroot)"
-		# A private mount namespace: nothing stays mounted, however this ends.
-		logged "the build of vbdisk for Debian $release" unshare --mount --propagation private bash -ec "
-			root='$release_cache/buildroot/root'
-			mount --bind '$work' \$root/src
-			mount --bind /dev \$root/dev
-			mount -t proc proc \$root/proc
-			exec env -i PATH=/usr/sbin:/usr/bin HOME=/ chroot \$root /bin/bash -c '$(declare -f project_compile); cd /src; project_compile'"
+		# Without any mount, so that it works in a container, too; the build needs no /proc, and few devices.
+		local root=$release_cache/buildroot/root
+		buildroot_devices "$root"
+		rm -rf "$root/work"
+		mv "$work" "$root/work"
+		logged "the build of vbdisk for Debian $release" env -i PATH=/usr/sbin:/usr/bin HOME=/ \
+			chroot "$root" /bin/bash -c "$(declare -f project_compile); cd /work; project_compile"
+		mv "$root/work" "$work"
 	fi
 	mv "$work/tree" "$1/tree"
 	rm -rf "$work"
