@@ -179,12 +179,21 @@ static void holder_name(struct vbd *vbd, struct error *error)
 	snprintf(error->text + len, sizeof(error->text) - len, " (VBD %s has it)", name);
 }
 
+/* A key is missing: because the whole directory is gone, or because it was never written? */
+static bool vbd_vanished(struct vbd *vbd)
+{
+	struct xenbus_view view;
+
+	return !vbd_nodes_read_view(&vbd->nodes, &view) && !view.backend_exists;
+}
+
+/* 0; -ESTALE if the VBD is gone; else another -errno, which has been reported. */
 static int disk_open_reported(struct vbd *vbd)
 {
 	struct error error;
 	int err = vbd_nodes_read_disk(&vbd->nodes, &vbd->spec, &error);
 
-	if (err == -ENOENT)
+	if (err == -ENOENT && vbd_vanished(vbd))
 		return -ESTALE;
 	if (!err)
 		err = disk_open(vbd->spec.params, vbd->spec.writable ? DISK_OPEN_WRITABLE : 0,
@@ -198,7 +207,8 @@ static int disk_open_reported(struct vbd *vbd)
 	if (err == -EBUSY)
 		holder_name(vbd, &error);
 	error_report(vbd, error.text);
-	return err;
+	/* -ESTALE means something of ours here; from storage (NFS) it is a failure like any other. */
+	return err == -ESTALE ? -EIO : err;
 }
 
 static void disk_close(struct vbd *vbd)

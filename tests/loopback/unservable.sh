@@ -49,6 +49,16 @@ else
 	skip "no permission to write" "root may write everything"
 fi
 
+# Nodes made by hand, incomplete: refused as well, and not tried again and again.
+: >"$scratch/vbdiskd.log"
+incomplete=/local/domain/0/backend/qdisk/1/51744
+xenstore-write $incomplete/frontend /local/domain/1/device/vbd/51744 $incomplete/frontend-id 1 $incomplete/online 1 \
+	$incomplete/params "aio:$good" $incomplete/state 1
+check "no mode node: closed" eventually be_state_is 1 51744 6
+check_like "no mode node: the error node names it" "51744/mode" "$(error_node 1 51744)"
+check_is "no mode node: one process was started for it" 1 "$(grep -c 'vbd 1/51744: started' "$scratch/vbdiskd.log")"
+xenstore-rm $incomplete
+
 # Locked by another VBD.
 loopback attach 1 xvda "aio:$good"
 loopback wait 1 xvda --backend-state 2
