@@ -4,12 +4,14 @@
  *
  * Owns: the format of log lines and the rate limit of lines a guest can cause.
  * Trusts / does not trust: arguments may hold guest text; control characters are shown as '?'.
- * Runs on: any thread; writes to stderr and may block there.
+ * Runs on: any thread; does not wait for a reader that has stalled: lines are lost then, and counted.
  * Must not know: what is logged.
  */
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,7 @@ static const char *log_program = "vbdisk";
 static char log_subject[64];
 static enum log_level log_threshold = LOG_LEVEL_INFO;
 static bool log_to_journal;
+static unsigned nr_lost; /* lines that stderr could not take */
 
 static const struct {
 	const char *word;
@@ -49,6 +52,17 @@ static bool stderr_is_journal(void)
 
 	return stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
 	       !fstat(STDERR_FILENO, &st) && st.st_dev == dev && st.st_ino == ino;
+}
+
+void log_descriptors_secure(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
 }
 
 void log_init(const char *program, const char *subject, enum log_level level)
@@ -90,8 +104,10 @@ static size_t prefix_format(char *line, size_t size, enum log_level level)
 
 void log_line(enum log_level level, const char *format, ...)
 {
+	struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
 	char line[2048];
 	size_t start, len;
+	unsigned lost;
 	va_list ap;
 
 	if (level > log_threshold)
@@ -104,7 +120,18 @@ void log_line(enum log_level level, const char *format, ...)
 	for (size_t i = start; i < len; i++)
 		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
 			line[i] = '?';
+	lost = __atomic_exchange_n(&nr_lost, 0, __ATOMIC_RELAXED);
+	if (lost)
+		len += (size_t)snprintf(line + len, sizeof(line) - len - 1,
+					" (%u lines before were lost)", lost);
+	if (len > sizeof(line) - 2)
+		len = sizeof(line) - 2;
 	line[len++] = '\n';
+	/* A reader that has stalled must not stall a guest's I/O: what it cannot take now is lost. */
+	if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT)) {
+		__atomic_add_fetch(&nr_lost, lost + 1, __ATOMIC_RELAXED);
+		return;
+	}
 	/* One write, so that lines of several processes on one pipe do not mix. A log that cannot be
 	 * written has nowhere to complain. */
 	if (write(STDERR_FILENO, line, len) < 0)

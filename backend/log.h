@@ -4,7 +4,7 @@
  *
  * Owns: the format of log lines and the rate limit of lines a guest can cause.
  * Trusts / does not trust: arguments may hold guest text; control characters are shown as '?'.
- * Runs on: any thread; writes to stderr and may block there.
+ * Runs on: any thread; does not wait for a reader that has stalled: lines are lost then, and counted.
  * Must not know: what is logged.
  *
  * Under systemd (JOURNAL_STREAM names our stderr) a line begins with "<N>", which the journal takes as
@@ -17,6 +17,10 @@
 #include <stdint.h>
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+/* Open on /dev/null whichever of stdin, stdout and stderr is closed, so that no later descriptor (a
+ * socket, an image) gets its number and the log's lines. First thing in main(). */
+void log_descriptors_secure(void);
 
 /* Set program name (a literal, in each line), subject ("vbd 3/51712", copied; may be "") and level. */
 void log_init(const char *program, const char *subject, enum log_level level);

@@ -31,6 +31,10 @@ enum supervisor_action supervisor_next(const struct supervisor_view *view)
 		return !view->in_dom0 && view->ours && (!view->online || view->frontend_closed)
 			       ? SUPERVISOR_REMOVE
 			       : SUPERVISOR_NOTHING;
+	case XENBUS_CLOSING:
+		/* Detached before anybody took it up: nobody else will write the 6 that libxl waits for. */
+		return view->ours || (!view->online && !view->advertised) ? SUPERVISOR_CLOSE
+									  : SUPERVISOR_NOTHING;
 	default:
 		/* The requests in its ring died with its process. */
 		return view->ours ? SUPERVISOR_CLOSE : SUPERVISOR_NOTHING;

@@ -20,6 +20,7 @@ struct supervisor_view {
 	enum xenbus_state state; /* what it says */
 	bool online;
 	bool frontend_closed; /* the frontend is Closed, or its nodes are gone */
+	bool advertised;      /* some backend has offered the disk: its `sectors` are there */
 	bool ours;	      /* a process of ours has served it before */
 	bool in_dom0;	      /* libxl removes the directory there, and only there */
 	unsigned nr_failures;

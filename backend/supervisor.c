@@ -251,7 +251,7 @@ static void vbd_close(struct vbd_entry *entry, struct vbd_nodes *nodes, enum xen
 		"its vbdisk process %s; the VBD is closed: detach the disk and attach it again, or restart the guest",
 		entry->last_end);
 	/* It comes by here again when the toolstack detaches it (state 5) and waits for our 6. */
-	if (!entry->closed) {
+	if (!entry->closed && entry->ours) {
 		entry->closed = true;
 		log_error("%s: %s", entry->label, error.text);
 		err = vbd_nodes_report_error(nodes, error.text);
@@ -297,6 +297,7 @@ static int view_read(struct vbd_entry *entry, struct vbd_nodes *nodes, struct su
 {
 	struct supervisor *supervisor = entry->supervisor;
 	struct xenbus_view both = {0};
+	uint64_t sectors;
 	char path[VBD_PATH_MAX];
 	int err;
 
@@ -314,6 +315,8 @@ static int view_read(struct vbd_entry *entry, struct vbd_nodes *nodes, struct su
 	view->exists = both.backend_exists;
 	view->state = both.backend;
 	view->online = both.online;
+	err = store_read_number(supervisor->store, nodes->backend, "sectors", UINT64_MAX, &sectors);
+	view->advertised = err != -ENOENT;
 	view->frontend_closed = both.frontend == XENBUS_CLOSED;
 	return 0;
 }

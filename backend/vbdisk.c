@@ -222,8 +222,10 @@ int main(int argc, char **argv)
 	enum vbdisk_exit status;
 	struct options options;
 	struct store *store;
-	int err, ret = options_parse(&options, argc, argv);
+	int err, ret;
 
+	log_descriptors_secure();
+	ret = options_parse(&options, argc, argv);
 	if (ret)
 		return ret - 1;
 	log_init("vbdisk", "", options.log_level);

@@ -243,8 +243,10 @@ int main(int argc, char **argv)
 	struct run_file run_file;
 	struct options options;
 	pid_t holder = 0;
-	int err, ret = options_parse(&options, argc, argv);
+	int err, ret;
 
+	log_descriptors_secure();
+	ret = options_parse(&options, argc, argv);
 	if (ret)
 		return ret - 1;
 	log_init("vbdiskd", "", options.log_level);

@@ -84,7 +84,7 @@ int file_lock(int fd, bool writable, const char *path, struct error *error)
 				 PATH_FORMAT
 				 ": the file system gives no locks (on NFS: is the lock "
 				 "service up?), so nothing would keep a second guest from "
-				 "writing; make locks work, or share the disk explicitly",
+				 "writing; make locks work",
 				 path);
 	default:
 		return error_set(error, -ret, PATH_FORMAT ": cannot be locked (%s)", path,

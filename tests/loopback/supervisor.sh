@@ -80,6 +80,27 @@ check "killed while vbdiskd was away: dealt with" \
 	eventually sh -c "[ \"\$(xenstore-read /local/domain/0/backend/qdisk/2/51712/state)\" = 6 ] || [ -e $run_dir/qdisk-2-51712 ]"
 check "detach" loopback detach 2 xvda
 
+# A detach that overtakes the daemon: nobody has taken the VBD up, and the toolstack waits for its end.
+kill -STOP "$daemon_pid"
+loopback attach 2 xvdc "aio:$c"
+loopback detach 2 xvdc --timeout 15 &
+detach_pid=$!
+sleep 0.3
+kill -CONT "$daemon_pid"
+wait $detach_pid
+check_is "a detach that overtakes vbdiskd ends" 0 $?
+
+# Without a stderr, no descriptor of ours may take its place.
+daemon_stop
+"$top_builddir/vbdiskd" --vbdisk "$top_builddir/vbdisk" --loopback "$host" --run-dir "$run_dir" 2>&- &
+daemon_pid=$!
+loopback attach 2 xvdc "aio:$c"
+check "with stderr closed a disk is served" loopback wait 2 xvdc --backend-state 2
+check "with stderr closed its I/O works" front --domid 2 --vdev xvdc --job mixed --size 1M --count 50 --verify
+check "detach" loopback detach 2 xvdc
+daemon_stop
+daemon_start
+
 # Suspended, and dead.
 front_start --domid 1 --vdev xvda --job mixed --size 8M --runtime 30 --depth 8
 eventually be_state_is 1 51712 4

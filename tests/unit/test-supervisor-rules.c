@@ -19,63 +19,80 @@ struct row {
 	enum supervisor_action action;
 };
 
-/* exists, state, online, frontend_closed, ours, in_dom0, nr_failures */
+/* exists, state, online, frontend_closed, advertised, ours, in_dom0, nr_failures */
 static const struct row rows[] = {
-	{"gone", {false, XENBUS_UNKNOWN, false, true, true, true, 0}, SUPERVISOR_FORGET},
+	{"gone", {false, XENBUS_UNKNOWN, false, true, false, true, true, 0}, SUPERVISOR_FORGET},
 	{"gone, never ours",
-	 {false, XENBUS_UNKNOWN, false, true, false, false, 0},
+	 {false, XENBUS_UNKNOWN, false, true, false, false, false, 0},
 	 SUPERVISOR_FORGET},
-	{"new", {true, XENBUS_INITIALISING, true, false, false, true, 0}, SUPERVISOR_START},
+	{"new", {true, XENBUS_INITIALISING, true, false, false, false, true, 0}, SUPERVISOR_START},
 	{"new, in a driver domain",
-	 {true, XENBUS_INITIALISING, true, false, false, false, 0},
+	 {true, XENBUS_INITIALISING, true, false, false, false, false, 0},
 	 SUPERVISOR_START},
 	{"died before it wrote a state",
-	 {true, XENBUS_INITIALISING, true, false, true, true, 1},
+	 {true, XENBUS_INITIALISING, true, false, false, true, true, 1},
 	 SUPERVISOR_START},
 	{"last try",
-	 {true, XENBUS_INITIALISING, true, false, true, true, MAX - 1},
+	 {true, XENBUS_INITIALISING, true, false, false, true, true, MAX - 1},
 	 SUPERVISOR_START},
 	{"crash loop ends",
-	 {true, XENBUS_INITIALISING, true, false, true, true, MAX},
+	 {true, XENBUS_INITIALISING, true, false, false, true, true, MAX},
 	 SUPERVISOR_CLOSE},
 	{"crash loop stays ended",
-	 {true, XENBUS_INITIALISING, true, false, true, true, 1000},
+	 {true, XENBUS_INITIALISING, true, false, false, true, true, 1000},
 	 SUPERVISOR_CLOSE},
 	/* Another backend's device: QEMU takes a node at state 1 to 2 and serves it. */
 	{"InitWait, not ours",
-	 {true, XENBUS_INIT_WAIT, true, false, false, true, 0},
+	 {true, XENBUS_INIT_WAIT, true, false, true, false, true, 0},
 	 SUPERVISOR_NOTHING},
 	{"Connected, not ours",
-	 {true, XENBUS_CONNECTED, true, false, false, true, 0},
+	 {true, XENBUS_CONNECTED, true, false, true, false, true, 0},
 	 SUPERVISOR_NOTHING},
 	{"Closing, not ours",
-	 {true, XENBUS_CLOSING, false, false, false, true, 0},
+	 {true, XENBUS_CLOSING, false, false, true, false, true, 0},
+	 SUPERVISOR_NOTHING},
+	/* A detach that overtook us: no backend had taken the VBD up, and libxl waits for a 6. */
+	{"Closing, taken up by nobody",
+	 {true, XENBUS_CLOSING, false, false, false, false, true, 0},
+	 SUPERVISOR_CLOSE},
+	{"Closing, taken up by nobody, but online",
+	 {true, XENBUS_CLOSING, true, false, false, false, true, 0},
 	 SUPERVISOR_NOTHING},
 	{"Closed, not ours",
-	 {true, XENBUS_CLOSED, false, true, false, false, 0},
+	 {true, XENBUS_CLOSED, false, true, true, false, false, 0},
 	 SUPERVISOR_NOTHING},
 	/* Ours, and its process died. */
-	{"InitWait, ours", {true, XENBUS_INIT_WAIT, true, false, true, true, 1}, SUPERVISOR_START},
+	{"InitWait, ours",
+	 {true, XENBUS_INIT_WAIT, true, false, true, true, true, 1},
+	 SUPERVISOR_START},
 	{"InitWait, ours, crash loop",
-	 {true, XENBUS_INIT_WAIT, true, false, true, true, MAX},
+	 {true, XENBUS_INIT_WAIT, true, false, true, true, true, MAX},
 	 SUPERVISOR_CLOSE},
-	{"Connected, ours", {true, XENBUS_CONNECTED, true, false, true, true, 1}, SUPERVISOR_CLOSE},
-	{"Closing, ours", {true, XENBUS_CLOSING, true, false, true, true, 1}, SUPERVISOR_CLOSE},
-	{"garbage, ours", {true, XENBUS_UNKNOWN, true, false, true, true, 0}, SUPERVISOR_CLOSE},
+	{"Connected, ours",
+	 {true, XENBUS_CONNECTED, true, false, true, true, true, 1},
+	 SUPERVISOR_CLOSE},
+	{"Closing, ours",
+	 {true, XENBUS_CLOSING, true, false, true, true, true, 1},
+	 SUPERVISOR_CLOSE},
+	{"garbage, ours",
+	 {true, XENBUS_UNKNOWN, true, false, false, true, true, 0},
+	 SUPERVISOR_CLOSE},
 	/* Closed: in dom0 libxl removes it; deleting it there makes its wait fail. */
-	{"Closed, dom0", {true, XENBUS_CLOSED, false, true, true, true, 0}, SUPERVISOR_NOTHING},
+	{"Closed, dom0",
+	 {true, XENBUS_CLOSED, false, true, true, true, true, 0},
+	 SUPERVISOR_NOTHING},
 	{"Closed, dom0, online",
-	 {true, XENBUS_CLOSED, true, false, true, true, 0},
+	 {true, XENBUS_CLOSED, true, false, true, true, true, 0},
 	 SUPERVISOR_NOTHING},
 	{"Closed, driver domain, detached",
-	 {true, XENBUS_CLOSED, false, true, true, false, 0},
+	 {true, XENBUS_CLOSED, false, true, true, true, false, 0},
 	 SUPERVISOR_REMOVE},
 	/* online stays 1 when a guest with a driver domain's disk is destroyed. */
 	{"Closed, driver domain, guest destroyed",
-	 {true, XENBUS_CLOSED, true, true, true, false, 0},
+	 {true, XENBUS_CLOSED, true, true, true, true, false, 0},
 	 SUPERVISOR_REMOVE},
 	{"Closed, driver domain, frontend lives",
-	 {true, XENBUS_CLOSED, true, false, true, false, 0},
+	 {true, XENBUS_CLOSED, true, false, true, true, false, 0},
 	 SUPERVISOR_NOTHING},
 };
 
@@ -95,13 +112,14 @@ static void every_view(void **state)
 {
 	(void)state;
 	for (int number = 0; number <= 6; number++)
-		for (unsigned bits = 0; bits < 32; bits++)
+		for (unsigned bits = 0; bits < 64; bits++)
 			for (unsigned nr_failures = 0; nr_failures <= MAX + 1; nr_failures++) {
 				struct supervisor_view view = {
 					.exists = bits & 1,
 					.state = (enum xenbus_state)number,
 					.online = bits & 2,
 					.frontend_closed = bits & 4,
+					.advertised = bits & 32,
 					.ours = bits & 8,
 					.in_dom0 = bits & 16,
 					.nr_failures = nr_failures,
@@ -115,7 +133,9 @@ static void every_view(void **state)
 					assert_true(nr_failures < MAX);
 				}
 				/* Nobody else's device is touched once it is somebody's. */
-				if (view.exists && !view.ours && view.state != XENBUS_INITIALISING)
+				if (view.exists && !view.ours &&
+				    view.state != XENBUS_INITIALISING &&
+				    (view.advertised || view.state != XENBUS_CLOSING))
 					assert_int_equal(action, SUPERVISOR_NOTHING);
 				if (action == SUPERVISOR_REMOVE)
 					assert_true(!view.in_dom0 && view.state == XENBUS_CLOSED);
