@@ -17,6 +17,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "backend/clock.h"
 #include "backend/dataplane.h"
@@ -193,8 +194,16 @@ static void request_count(struct dataplane *dataplane, const struct request *req
 		stats->nr_flushes++;
 		break;
 	}
-	if (request->status)
-		stats->nr_failed++;
+	if (!request->status)
+		return;
+	stats->nr_failed++;
+	log_limited(&dataplane->io_log, LOG_LEVEL_ERROR,
+		    "%s of %llu bytes at byte %llu failed: %s; the guest is told",
+		    request->op == REQUEST_READ	   ? "read"
+		    : request->op == REQUEST_WRITE ? "write"
+						   : "flush",
+		    (unsigned long long)request->len_bytes,
+		    (unsigned long long)request->offset_bytes, strerror(-request->status));
 }
 
 /* The driver is through with @request: on to its second half, or to the answers. Returns true if it

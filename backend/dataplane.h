@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/log.h"
 #include "backend/request-pool.h"
 #include "driver.h"
 #include "transport.h"
@@ -49,6 +50,7 @@ struct dataplane {
 	/* Called at most once for each kind of trouble, from inside dataplane_run(). */
 	void (*trouble)(struct dataplane *dataplane, enum dataplane_trouble trouble, int err);
 
+	struct log_limit io_log;
 	struct dataplane_stats stats;
 };
 

@@ -164,7 +164,8 @@ static void process_ended(struct child *child, int how)
 	struct vbd_entry *entry = container_of(child, struct vbd_entry, child);
 
 	end_describe(entry, how);
-	if (how == VBDISK_EXIT_OK || how == VBDISK_EXIT_UNSERVABLE || how == CHILD_END_UNKNOWN) {
+	if (how == VBDISK_EXIT_OK || how == VBDISK_EXIT_UNSERVABLE ||
+	    how == VBDISK_EXIT_NOT_STARTABLE || how == CHILD_END_UNKNOWN) {
 		log_info("%s: its process %s", entry->label, entry->last_end);
 		entry->nr_failures = 0;
 		entry_evaluate(entry);
@@ -241,7 +242,8 @@ static void process_start(struct vbd_entry *entry)
 
 /* ---- One VBD ------------------------------------------------------------------------------------ */
 
-static void vbd_close(struct vbd_entry *entry, struct vbd_nodes *nodes, enum xenbus_state state)
+static void vbd_close(struct vbd_entry *entry, struct vbd_nodes *nodes,
+		      const struct supervisor_view *view)
 {
 	struct error error;
 	int err = 0;
@@ -250,14 +252,15 @@ static void vbd_close(struct vbd_entry *entry, struct vbd_nodes *nodes, enum xen
 		&error, EIO,
 		"its vbdisk process %s; the VBD is closed: detach the disk and attach it again, or restart the guest",
 		entry->last_end);
-	/* It comes by here again when the toolstack detaches it (state 5) and waits for our 6. */
-	if (!entry->closed && entry->ours) {
+	/* It comes by here again when the toolstack detaches it (state 5) and waits for our 6; and it may
+	 * come only then, which is no loss to tell of. */
+	if (!entry->closed && view->online) {
 		entry->closed = true;
 		log_error("%s: %s", entry->label, error.text);
 		err = vbd_nodes_report_error(nodes, error.text);
 	}
 	if (!err)
-		err = vbd_nodes_set_state(nodes, XENBUS_CLOSED, state);
+		err = vbd_nodes_set_state(nodes, XENBUS_CLOSED, view->state);
 	if (err && err != -ESTALE)
 		log_error("%s: cannot close it: %s", entry->label, strerror(-err));
 	run_file_remove(entry);
@@ -348,7 +351,7 @@ static void entry_evaluate(struct vbd_entry *entry)
 		process_start(entry);
 		break;
 	case SUPERVISOR_CLOSE:
-		vbd_close(entry, &nodes, view.state);
+		vbd_close(entry, &nodes, &view);
 		break;
 	case SUPERVISOR_REMOVE:
 		vbd_remove(entry, &nodes);

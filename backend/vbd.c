@@ -50,6 +50,7 @@ struct vbd {
 
 	struct loop_watch store_watch;
 	struct loop_timer drain_complaint;
+	struct log_limit connect_log, release_log, refuse_log; /* a guest may reconnect for ever */
 };
 
 static void error_report(struct vbd *vbd, const char *text)
@@ -139,10 +140,12 @@ static void queue_drained(void *arg)
 	struct vbd *vbd = arg;
 	const struct dataplane_stats *stats = queue_stats(vbd->queue);
 
-	log_info("ring released: %llu reads, %llu writes, %llu flushes, %llu failed, %llu refused",
-		 (unsigned long long)stats->nr_reads, (unsigned long long)stats->nr_writes,
-		 (unsigned long long)stats->nr_flushes, (unsigned long long)stats->nr_failed,
-		 (unsigned long long)stats->nr_refused);
+	log_limited(
+		&vbd->release_log, LOG_LEVEL_INFO,
+		"ring released: %llu reads, %llu writes, %llu flushes, %llu failed, %llu refused",
+		(unsigned long long)stats->nr_reads, (unsigned long long)stats->nr_writes,
+		(unsigned long long)stats->nr_flushes, (unsigned long long)stats->nr_failed,
+		(unsigned long long)stats->nr_refused);
 	loop_timer_stop(&vbd->drain_complaint);
 	queue_destroy(vbd->queue);
 	vbd->queue = NULL;
@@ -349,12 +352,14 @@ static void vbd_connect(struct vbd *vbd)
 	err = ring_attach(vbd, &params, &error);
 	if (err) {
 		/* As xenbus_dev_fatal(): tell why, and let the frontend close. */
-		error_report(vbd, error.text);
+		if (log_limit_pass(&vbd->refuse_log))
+			error_report(vbd, error.text);
 		state_set(vbd, XENBUS_CLOSING);
 		return;
 	}
 	state_set(vbd, XENBUS_CONNECTED);
-	log_info("connected: %s, ring of %u pages", params.abi->protocol, 1u << params.order);
+	log_limited(&vbd->connect_log, LOG_LEVEL_INFO, "connected: %s, ring of %u pages",
+		    params.abi->protocol, 1u << params.order);
 }
 
 /* ---- The table's driver ------------------------------------------------------------------------- */
