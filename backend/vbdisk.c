@@ -42,9 +42,10 @@ static void usage(FILE *out)
 		"  -h, --help            show this and exit\n"
 		"  -V, --version         show the version and exit\n"
 		"\n"
-		"Formats of the params node:\n");
+		"Formats of the params node (aio is file):\n");
 	for (size_t i = 0; driver_table[i]; i++)
-		fprintf(out, "  %-8s %s\n", driver_table[i]->name, driver_table[i]->description);
+		fprintf(out, "\n%s: %s\n%s", driver_table[i]->name, driver_table[i]->description,
+			driver_table[i]->params_help);
 }
 
 /* 0 to go on, else the exit status + 1. */
