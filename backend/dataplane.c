@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "backend/clock.h"
 #include "backend/dataplane.h"
 #include "backend/request-validate.h"
 
@@ -92,7 +91,6 @@ static int request_admit(const struct dataplane *dataplane, const struct request
 
 static void ring_break(struct dataplane *dataplane, int err)
 {
-	dataplane->ring_broken = true;
 	dataplane->stopped = true;
 	dataplane->trouble(dataplane, DATAPLANE_RING_BROKEN, err);
 }
@@ -143,7 +141,6 @@ static void request_submit(struct dataplane *dataplane, struct request *request)
 	if (request->flags & REQUEST_PREFLUSH)
 		request->op = REQUEST_FLUSH;
 	request->state = REQUEST_QUEUED;
-	request->submitted_ns = clock_now_ns();
 	dataplane->nr_in_flight++;
 	driver->submit(dataplane->disk_queue, request);
 }

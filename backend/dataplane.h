@@ -44,7 +44,6 @@ struct dataplane {
 	struct request_list held; /* failed flushes that must not be answered */
 	bool stopped;		  /* fetch nothing more */
 	bool abandoned;		  /* answer nothing more either: the guest's end is gone */
-	bool ring_broken;
 	bool flush_failed;
 
 	/* Called at most once for each kind of trouble, from inside dataplane_run(). */

@@ -53,8 +53,7 @@ struct request {
 	struct iovec *iov;
 	unsigned nr_iov;
 
-	uint64_t submitted_ns; /* clock_now_ns() when the driver got it */
-	unsigned pool_idx;     /* its place in the pool; fixed: names memory set aside at connect */
+	unsigned pool_idx; /* its place in the pool; fixed: names memory set aside at connect */
 
 	TAILQ_ENTRY(request) link; /* for whoever owns the request in its present state */
 
