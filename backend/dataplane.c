@@ -33,13 +33,15 @@ size_t dataplane_pool_size(const struct transport *transport, const struct disk 
 }
 
 void dataplane_init(struct dataplane *dataplane, struct transport *transport,
-		    struct disk_queue *disk_queue, void *pool_memory,
+		    struct disk_queue *disk_queue, const struct disk_limits *offered,
+		    void *pool_memory,
 		    void (*trouble)(struct dataplane *dataplane, enum dataplane_trouble trouble,
 				    int err))
 {
 	*dataplane = (struct dataplane){
 		.transport = transport,
 		.disk_queue = disk_queue,
+		.limits = *offered,
 		.trouble = trouble,
 	};
 	TAILQ_INIT(&dataplane->held);
@@ -86,7 +88,7 @@ static int request_admit(const struct dataplane *dataplane, const struct request
 		return request->status;
 	if (dataplane->flush_failed && request->op == REQUEST_WRITE)
 		return -EIO;
-	return request_validate(request, &dataplane->disk_queue->disk->limits);
+	return request_validate(request, &dataplane->limits);
 }
 
 static void ring_break(struct dataplane *dataplane, int err)
@@ -189,6 +191,11 @@ static void request_count(struct dataplane *dataplane, const struct request *req
 		break;
 	case REQUEST_FLUSH:
 		stats->nr_flushes++;
+		break;
+	case REQUEST_DISCARD:
+		stats->nr_discards++;
+		break;
+	case REQUEST_OPS:
 		break;
 	}
 	if (!request->status)
@@ -296,6 +303,11 @@ bool dataplane_run(struct dataplane *dataplane)
 			return false;
 	}
 	return true;
+}
+
+void dataplane_resize(struct dataplane *dataplane, uint64_t size_bytes)
+{
+	dataplane->limits.size_bytes = size_bytes;
 }
 
 void dataplane_stop(struct dataplane *dataplane)

@@ -22,17 +22,17 @@
 enum dataplane_trouble {
 	DATAPLANE_RING_BROKEN,	/* the guest broke the ring: nothing is fetched from it any more */
 	DATAPLANE_FLUSH_FAILED, /* a flush failed on a wire where flush_error_is_deadly: it and every
-				 * later one is never answered, and every later write is refused, so that
-				 * the guest cannot take lost data for safe data */
+				 * later flush, write and discard is held: none is answered any more, so
+				 * that the guest cannot take lost data for safe data; reads go on */
 };
 
 /* Plain counters, written by the queue's thread. */
 struct dataplane_stats {
-	uint64_t nr_reads, nr_writes, nr_flushes; /* answered, failed ones included */
-	uint64_t read_bytes, written_bytes;	  /* of those that succeeded */
-	uint64_t nr_refused;			  /* bad requests, never shown to the driver */
-	uint64_t nr_failed;			  /* errors of storage or of grants */
-	uint64_t nr_batches;			  /* passes that found requests */
+	uint64_t nr_reads, nr_writes, nr_flushes, nr_discards; /* answered, failed ones included */
+	uint64_t read_bytes, written_bytes;		       /* of those that succeeded */
+	uint64_t nr_refused; /* bad requests, never shown to the driver */
+	uint64_t nr_failed;  /* errors of storage or of grants */
+	uint64_t nr_batches; /* passes that found requests */
 };
 
 struct dataplane {
@@ -40,10 +40,12 @@ struct dataplane {
 	struct disk_queue *disk_queue;
 	struct request_pool pool;
 
-	unsigned nr_in_flight;	  /* with the driver */
-	struct request_list held; /* failed flushes that must not be answered */
-	bool stopped;		  /* fetch nothing more */
-	bool abandoned;		  /* answer nothing more either: the guest's end is gone */
+	unsigned nr_in_flight;	   /* with the driver */
+	struct disk_limits limits; /* what the guest is offered; the size may change */
+	struct request_list
+		held;	/* failed flushes that must not be answered, and what came after */
+	bool stopped;	/* fetch nothing more */
+	bool abandoned; /* answer nothing more either: the guest's end is gone */
 	bool flush_failed;
 
 	/* Called at most once for each kind of trouble, from inside dataplane_run(). */
@@ -54,9 +56,11 @@ struct dataplane {
 };
 
 /* Join @transport (may be disconnected later) and @disk_queue over a pool in @pool_memory, which has
- * dataplane_pool_size() bytes. Everything stays the caller's. */
+ * dataplane_pool_size() bytes. @offered are the disk's limits, less what the guest is not offered
+ * (copied). Everything stays the caller's. */
 void dataplane_init(struct dataplane *dataplane, struct transport *transport,
-		    struct disk_queue *disk_queue, void *pool_memory,
+		    struct disk_queue *disk_queue, const struct disk_limits *offered,
+		    void *pool_memory,
 		    void (*trouble)(struct dataplane *dataplane, enum dataplane_trouble trouble,
 				    int err));
 
@@ -66,6 +70,9 @@ size_t dataplane_pool_size(const struct transport *transport, const struct disk 
  * one call is used up, so that other events get their turn). False: wait for the transport's or the
  * disk queue's descriptor. */
 bool dataplane_run(struct dataplane *dataplane);
+
+/* The disk has another size now: requests fetched from now on are checked against it. */
+void dataplane_resize(struct dataplane *dataplane, uint64_t size_bytes);
 
 /* Fetch nothing more. In flight requests are still finished and answered. */
 void dataplane_stop(struct dataplane *dataplane);

@@ -117,8 +117,8 @@ int queue_create(struct loop *loop, struct transport *transport, struct disk *di
 		err = error_set(error, ENOMEM, "out of memory");
 		goto destroy_disk_queue;
 	}
-	dataplane_init(&queue->dataplane, transport, queue->disk_queue, queue->pool_memory,
-		       queue_trouble);
+	dataplane_init(&queue->dataplane, transport, queue->disk_queue, &disk->limits,
+		       queue->pool_memory, queue_trouble);
 
 	queue->transport_watch.fd = transport->ops->poll_fd(transport);
 	queue->transport_watch.ready = transport_ready;

@@ -49,6 +49,9 @@ int request_validate(const struct request *request, const struct disk_limits *li
 		return data_validate(request, limits);
 	case REQUEST_READ:
 		return data_validate(request, limits);
+	case REQUEST_DISCARD:
+	case REQUEST_OPS:
+		break;
 	}
 	return -EOPNOTSUPP;
 }

@@ -24,6 +24,15 @@ struct blkif_ring_params {
 	unsigned order; /* 1 << order pages */
 	uint32_t grefs[BLKIF_RING_PAGES_MAX];
 	uint32_t event_channel;
+
+	/* What the frontend was offered. */
+	bool barrier;		    /* WRITE_BARRIER; else it is unsupported */
+	unsigned max_indirect;	    /* segments of an INDIRECT; 0: it is unsupported */
+	unsigned persistent_grants; /* both ends agreed on persistent grants: keep at most so many
+				     * mapped; 0: they did not, everything is copied */
+	/* Memory for data in flight, at most; the rest of the ring waits. Never less than what the
+	 * largest request needs. */
+	size_t data_bytes_max;
 };
 
 /* Map the ring of domain @domid and bind its event channel through @host (the caller's, and used by

@@ -265,6 +265,9 @@ static void request_enqueue(struct aio_queue *aio, struct request *request)
 	case REQUEST_FLUSH:
 		io_prep_fdsync(iocb, aio->fd);
 		break;
+	case REQUEST_DISCARD: /* not offered */
+	case REQUEST_OPS:
+		assert(false);
 	}
 	iocb->data = request;
 	io_set_eventfd(iocb, aio->event_fd);

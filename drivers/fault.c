@@ -30,7 +30,7 @@
 #include "drivers/drivers.h"
 #include "drivers/params.h"
 
-#define NR_OPS (REQUEST_FLUSH + 1)
+#define NR_OPS REQUEST_DISCARD
 #define MAX_DELAY_MS 3600000ul
 
 struct fault_rule {

@@ -5,10 +5,12 @@
  * Owns: struct driver (code), struct disk (an opened instance), struct disk_queue (one submission
  *   context of a disk).
  * Trusts / does not trust: a driver gets only requests that passed request_validate(): in range,
- *   aligned to logical_block_bytes, WRITE only if can_write, FLUSH only if can_flush. Parameters come
- *   from an administrator and are checked by open().
- * Runs on: open() and close() on the main thread before and after the loop, may block. Everything of a
- *   queue on that queue's thread, never blocks; queues share nothing, so they need no locks.
+ *   aligned to logical_block_bytes, WRITE only if can_write, FLUSH only if can_flush, DISCARD only if
+ *   can_discard and cut to whole granules. Parameters come from an administrator and are checked by
+ *   open().
+ * Runs on: open(), close(), sync() and refresh() on the main thread, may block. Everything of a queue
+ *   on that queue's thread, never blocks, one queue at a time per thread but several queues on several
+ *   threads; queues share nothing, so they need no locks.
  * Must not know: guests, rings, xenstore.
  *
  * Call order:  open -> queue_create* -> (submit* kick reap)* -> queue_destroy* -> close
@@ -39,6 +41,13 @@ struct disk_limits {
 	uint32_t memory_align_bytes;   /* power of two: alignment of each iov base */
 	bool can_write;
 	bool can_flush; /* FLUSH keeps its promise; false: the feature is not advertised */
+	bool can_discard;
+	bool can_secure_discard;
+	/* With can_discard: a DISCARD that frees something covers whole granules. Granule n begins at byte
+	 * discard_alignment_bytes + n * discard_granularity_bytes. Both are multiples of
+	 * logical_block_bytes; the alignment is less than the granularity, which need be no power of two. */
+	uint32_t discard_granularity_bytes;
+	uint32_t discard_alignment_bytes;
 };
 
 struct driver;
@@ -47,6 +56,7 @@ struct disk {
 	const struct driver *driver;
 	struct disk_limits limits;
 	size_t request_size; /* bytes of request->driver_scratch this disk needs */
+	unsigned max_queues; /* 0: any number */
 };
 
 struct disk_queue {
@@ -70,6 +80,11 @@ struct driver {
 	/* Bring every write completed so far to stable storage, on whatever queue it was. 0 or -errno.
 	 * Blocks as long as the storage takes: only for moments when no guest waits. */
 	int (*sync)(struct disk *disk);
+
+	/* Look at the storage's size again: *@size_bytes_out, a multiple of logical_block_bytes, at least
+	 * one. disk->limits stay as they were at open(); whoever offers the disk decides what to do about a
+	 * change. 0 or -errno. May block briefly. */
+	int (*refresh)(struct disk *disk, uint64_t *size_bytes_out);
 
 	/* Create a queue which holds at most @depth requests at a time. Returns 0 or -errno with @error
 	 * filled. All memory is taken here. May block briefly. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The request: one read, write or flush on its way from a transport to a driver and back.
+ * The request: one read, write, flush or discard on its way from a transport to a driver and back.
  *
  * Owns: the definition of struct request, its states, and who may touch it in which state.
  * Trusts / does not trust: fields are filled by a decoder from guest bytes and count as hostile until
@@ -24,14 +24,25 @@
 #include <sys/uio.h>
 
 enum request_op {
-	REQUEST_READ,  /* storage -> iov */
-	REQUEST_WRITE, /* iov -> storage */
-	REQUEST_FLUSH, /* all writes completed before this was submitted are on stable storage */
+	REQUEST_READ,	 /* storage -> iov */
+	REQUEST_WRITE,	 /* iov -> storage */
+	REQUEST_FLUSH,	 /* all writes completed before this was submitted are on stable storage */
+	REQUEST_DISCARD, /* the range's content is no longer wanted; it has no iov */
+	REQUEST_OPS,	 /* how many there are */
 };
 
-/* A WRITE that must not start before a flush is done (blkif FLUSH_DISKCACHE with segments). The data
- * path splits it into FLUSH, then WRITE; a driver never sees the flag. */
+/* Flags which the data path resolves; a driver never sees them.
+ * PREFLUSH: a WRITE that must not start before a flush is done (blkif FLUSH_DISKCACHE with segments):
+ *   FLUSH, then WRITE.
+ * FUA: a WRITE that is answered only when its data is on stable storage: WRITE, then FLUSH.
+ * BARRIER: starts only when everything fetched before from this queue has ended; nothing later is
+ *   fetched before it has ended itself. */
 #define REQUEST_PREFLUSH (1u << 0)
+#define REQUEST_FUA (1u << 1)
+#define REQUEST_BARRIER (1u << 2)
+/* A flag for the driver: DISCARD must make the old content unreadable. The gate takes it away where the
+ * disk has no can_secure_discard. */
+#define REQUEST_SECURE (1u << 3)
 
 enum request_state {
 	REQUEST_FREE,
@@ -46,7 +57,7 @@ struct request {
 	unsigned flags;
 	int status;	       /* 0, or -errno; final once DONE */
 	uint64_t offset_bytes; /* first byte on the disk */
-	uint64_t len_bytes;    /* total of iov; a driver ignores range and iov of a FLUSH */
+	uint64_t len_bytes;    /* total of iov (of the range, for a DISCARD); a FLUSH has none */
 
 	/* Local memory of the data. The driver may consume the array (advance bases, shrink lengths)
 	 * while it owns the request; nobody reads it afterwards. Memory stays valid until respond(). */

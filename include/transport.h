@@ -8,7 +8,7 @@
  * Must not know: disks, drivers, xenstore.
  *
  * One pass of the data path calls, in this order:
- *   pop* -> load(batch) -> (driver) -> store(batch) -> respond* -> flush -> arm
+ *   pop* -> resolve(batch) -> load(batch) -> (driver) -> store(batch) -> respond* -> flush -> arm
  * Making one (attaching it to a guest) is each transport's own function, since each needs other facts.
  */
 #ifndef VBDISK_TRANSPORT_H
@@ -35,8 +35,16 @@ struct transport_ops {
 	/* Take the next request off the wire: copy its entry once, decode the copy, and fill @request.
 	 * 1: filled; if what the guest wrote is no valid request, request->status is set already (-EINVAL,
 	 * or -EOPNOTSUPP for an unknown operation) and the request goes straight to respond().
-	 * 0: nothing there. -errno: the ring itself is broken; never call pop again. */
+	 * 0: nothing there. -EAGAIN: nothing can be taken before a request that is out now has gone through
+	 * respond() (its memory is needed); nothing was popped. Other -errno: the ring itself is broken;
+	 * never call pop again. */
 	int (*pop)(struct transport *transport, struct request *request);
+
+	/* Finish decoding what entries only point to (blkif's indirect segments), in one grant operation
+	 * for the whole batch. @batch holds the requests popped since the last call whose status is 0; one
+	 * that turns out to be none gets its status here. pop() has set op, flags and offset_bytes of every
+	 * request; len_bytes and iov may be missing until this call. */
+	void (*resolve)(struct transport *transport, struct request_list *batch);
 
 	/* Bring the data of the WRITEs in @batch into their iov. A request whose data cannot be had gets
 	 * status -EFAULT and stays in @batch. One grant operation for the whole batch. */
@@ -55,6 +63,10 @@ struct transport_ops {
 	/* Ask to be notified of the next request. True if one came meanwhile: do not sleep. */
 	bool (*arm)(struct transport *transport);
 
+	/* Let go of memory of the guest's that was not used lately; true if there is still some, so that
+	 * another call is wanted in TRANSPORT_TIDY_MS. NULL: this transport keeps none. */
+	bool (*tidy)(struct transport *transport);
+
 	/* Let go of the guest's memory and port at once, whatever is in flight: nothing of the guest is
 	 * touched any more, and nothing but free() may be called. Buffers that a driver still uses stay
 	 * valid until free(). Idempotent. */
@@ -71,6 +83,9 @@ struct transport_ops {
 struct transport {
 	const struct transport_ops *ops;
 	unsigned nr_slots; /* requests the wire can have outstanding */
+	bool untidy;	   /* tidy() is wanted: set by the transport, read after each pass */
 };
+
+#define TRANSPORT_TIDY_MS 1000
 
 #endif

@@ -33,11 +33,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const struct blkif_abi *const abis[] = {&blkif_abi_x86_64, &blkif_abi_x86_32,
 					       &blkif_abi_arm};
 
+#define LIMITS(size, logical, physical, write, flush)                                              \
+	{                                                                                          \
+		.size_bytes = (size), .logical_block_bytes = (logical),                            \
+		.physical_block_bytes = (physical), .memory_align_bytes = (logical),               \
+		.can_write = (write), .can_flush = (flush)                                         \
+	}
 static const struct disk_limits disks[] = {
-	{64u << 20, 512, 512, 512, true, true},
-	{64u << 20, 4096, 4096, 4096, true, true},
-	{64u << 20, 512, 4096, 512, false, true},
-	{UINT64_MAX - 511, 512, 512, 512, true, false},
+	LIMITS(64u << 20, 512, 512, true, true),
+	LIMITS(64u << 20, 4096, 4096, true, true),
+	LIMITS(64u << 20, 512, 4096, false, true),
+	LIMITS(UINT64_MAX - 511, 512, 512, true, false),
 };
 
 static char memory[BLKIF_MAX_SEGMENTS * XEN_PAGE_SIZE] __attribute__((aligned(4096)));

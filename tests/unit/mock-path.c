@@ -198,7 +198,7 @@ void mock_wire_init(struct mock_wire *wire, struct mock_journal *journal, unsign
 		.flush_error_is_deadly = true,
 	};
 	assert_true(nr_slots <= MOCK_DEPTH_MAX);
-	wire->transport = (struct transport){&wire->ops, nr_slots};
+	wire->transport = (struct transport){.ops = &wire->ops, .nr_slots = nr_slots};
 }
 
 unsigned mock_wire_add(struct mock_wire *wire, enum request_op op, unsigned flags)

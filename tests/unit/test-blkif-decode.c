@@ -28,6 +28,9 @@ static const char *op_name(const struct blkif_request *decoded)
 							  : "WRITE";
 	case REQUEST_FLUSH:
 		return decoded->flags ? "FLUSH+?" : "FLUSH";
+	case REQUEST_DISCARD:
+	case REQUEST_OPS:
+		break;
 	}
 	return "?";
 }

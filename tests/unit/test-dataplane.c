@@ -46,7 +46,7 @@ static void path_connect(unsigned nr_slots)
 	path->pool_memory = calloc(1, dataplane_pool_size(&path->wire.transport, &path->disk.disk));
 	assert_non_null(path->pool_memory);
 	dataplane_init(&path->dataplane, &path->wire.transport, &path->disk.queue,
-		       path->pool_memory, trouble_note);
+		       &path->disk.disk.limits, path->pool_memory, trouble_note);
 }
 
 static int set_up(void **state)
@@ -244,7 +244,7 @@ static void driver_cannot_say_unsupported(void **state)
 static void read_only_disk(void **state)
 {
 	(void)state;
-	path->disk.disk.limits.can_write = false;
+	path->dataplane.limits.can_write = false;
 	add(REQUEST_WRITE);
 	add(REQUEST_READ);
 	path->disk.at_once = true;
@@ -258,7 +258,7 @@ static void read_only_disk(void **state)
 static void flush_not_offered(void **state)
 {
 	(void)state;
-	path->disk.disk.limits.can_flush = false;
+	path->dataplane.limits.can_flush = false;
 	add(REQUEST_FLUSH);
 	add_preflush();
 	assert_false(run());

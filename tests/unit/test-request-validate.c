@@ -15,13 +15,19 @@
 #define MIB (1024ull * 1024)
 #define DISK64 (64 * MIB)
 
-static const struct disk_limits disk64 = {DISK64, 512, 512, 512, true, true};
-static const struct disk_limits disk64_ro = {DISK64, 512, 512, 512, false, true};
-static const struct disk_limits disk64_no_flush = {DISK64, 512, 512, 512, true, false};
-static const struct disk_limits disk_4kn = {DISK64, 4096, 4096, 4096, true, true};
+#define LIMITS(size, block, write, flush)                                                          \
+	{                                                                                          \
+		.size_bytes = (size), .logical_block_bytes = (block),                              \
+		.physical_block_bytes = (block), .memory_align_bytes = (block),                    \
+		.can_write = (write), .can_flush = (flush)                                         \
+	}
+static const struct disk_limits disk64 = LIMITS(DISK64, 512, true, true);
+static const struct disk_limits disk64_ro = LIMITS(DISK64, 512, false, true);
+static const struct disk_limits disk64_no_flush = LIMITS(DISK64, 512, true, false);
+static const struct disk_limits disk_4kn = LIMITS(DISK64, 4096, true, true);
 /* Close to the largest there can be: the sums of an unwary check would wrap. */
-static const struct disk_limits disk_huge = {UINT64_MAX - 511, 512, 512, 512, true, true};
-static const struct disk_limits disk_3tib = {3ull << 40, 512, 512, 512, true, true};
+static const struct disk_limits disk_huge = LIMITS(UINT64_MAX - 511, 512, true, true);
+static const struct disk_limits disk_3tib = LIMITS(3ull << 40, 512, true, true);
 
 static char memory[16 * 4096] __attribute__((aligned(4096)));
 

@@ -138,7 +138,15 @@ int disk_open(const char *spec, unsigned flags, struct disk **disk_out, struct e
 		return error_set(error, -disk.open_error, "cannot open %s", spec);
 	snprintf(disk.spec, sizeof(disk.spec), "%s", spec);
 	disk.nr_open = 1;
-	disk.disk = (struct disk){&test_driver, {64u << 20, 512, 512, 512, true, true}, 0};
+	disk.disk = (struct disk){
+		.driver = &test_driver,
+		.limits = {.size_bytes = 64u << 20,
+			   .logical_block_bytes = 512,
+			   .physical_block_bytes = 512,
+			   .memory_align_bytes = 512,
+			   .can_write = true,
+			   .can_flush = true},
+	};
 	*disk_out = &disk.disk;
 	return 0;
 }
