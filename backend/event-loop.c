@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The event loop: descriptors, timers and signals of one thread, one step at a time.
+ * The event loop: descriptors, timers, signals and messages of one thread, one step at a time.
  *
- * Owns: an epoll instance, the list of watched descriptors, the list of timers.
+ * Owns: an epoll instance, the list of watched descriptors, the list of timers, the mailbox.
  * Trusts / does not trust: nothing comes from outside.
- * Runs on: one thread per loop. Only loop_step() waits.
+ * Runs on: one thread per loop; the mailbox takes messages from any. Only loop_step() waits.
  * Must not know: what the descriptors mean.
  */
 #include "config.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -24,6 +26,7 @@
 
 LIST_HEAD(watch_list, loop_watch);
 LIST_HEAD(timer_list, loop_timer);
+STAILQ_HEAD(message_list, loop_message);
 
 struct loop {
 	int epoll_fd;
@@ -39,6 +42,10 @@ struct loop {
 	struct loop_watch signal_watch;
 	void (*signal_received)(void *arg, int signal_number);
 	void *signal_arg;
+
+	struct loop_watch mail_watch;
+	pthread_mutex_t mail_lock; /* the list, and each message's link and posted */
+	struct message_list mail;
 };
 
 int loop_create(struct loop **loop_out)
@@ -48,6 +55,8 @@ int loop_create(struct loop **loop_out)
 	if (!loop)
 		return -ENOMEM;
 	loop->signal_watch.fd = -1;
+	loop->mail_watch.fd = -1;
+	STAILQ_INIT(&loop->mail);
 	LIST_INIT(&loop->watches);
 	LIST_INIT(&loop->timers);
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -67,6 +76,10 @@ void loop_destroy(struct loop *loop)
 		return;
 	if (loop->signal_watch.fd >= 0)
 		close(loop->signal_watch.fd);
+	if (loop->mail_watch.fd >= 0) {
+		close(loop->mail_watch.fd);
+		pthread_mutex_destroy(&loop->mail_lock);
+	}
 	close(loop->epoll_fd);
 	free(loop);
 }
@@ -201,6 +214,83 @@ void loop_stop(struct loop *loop)
 {
 	loop->stopped = true;
 }
+
+/* ---- Messages ----------------------------------------------------------------------------------- */
+
+static struct loop_message *message_take(struct loop *loop)
+{
+	struct loop_message *message;
+
+	pthread_mutex_lock(&loop->mail_lock);
+	message = STAILQ_FIRST(&loop->mail);
+	if (message) {
+		STAILQ_REMOVE_HEAD(&loop->mail, link);
+		message->posted = false;
+	}
+	pthread_mutex_unlock(&loop->mail_lock);
+	return message;
+}
+
+static void mail_ready(struct loop_watch *watch, uint32_t events)
+{
+	struct loop *loop = container_of(watch, struct loop, mail_watch);
+	struct loop_message *message;
+	uint64_t count;
+
+	(void)events;
+	/* Before the list is looked at, so that a message posted meanwhile makes it readable again. The
+	 * read can only fail if nothing was posted since the last one. */
+	if (read(watch->fd, &count, sizeof(count)) < 0)
+		return;
+	/* One at a time: a handler may take back, and free, messages behind its own. */
+	while ((message = message_take(loop)))
+		message->deliver(message);
+}
+
+int loop_mailbox_open(struct loop *loop)
+{
+	int err;
+
+	loop->mail_watch.ready = mail_ready;
+	loop->mail_watch.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (loop->mail_watch.fd < 0)
+		return -errno;
+	err = loop_watch(loop, &loop->mail_watch, EPOLLIN);
+	if (err) {
+		close(loop->mail_watch.fd);
+		loop->mail_watch.fd = -1;
+		return err;
+	}
+	pthread_mutex_init(&loop->mail_lock, NULL);
+	return 0;
+}
+
+void loop_post(struct loop *loop, struct loop_message *message)
+{
+	uint64_t one = 1;
+	ssize_t written;
+
+	pthread_mutex_lock(&loop->mail_lock);
+	if (!message->posted) {
+		message->posted = true;
+		STAILQ_INSERT_TAIL(&loop->mail, message, link);
+	}
+	pthread_mutex_unlock(&loop->mail_lock);
+	/* Full only after 2^64 - 2 messages that nobody took, and then it is readable all the same. */
+	written = write(loop->mail_watch.fd, &one, sizeof(one));
+	(void)written;
+}
+
+void loop_unpost(struct loop *loop, struct loop_message *message)
+{
+	pthread_mutex_lock(&loop->mail_lock);
+	if (message->posted)
+		STAILQ_REMOVE(&loop->mail, message, loop_message, link);
+	message->posted = false;
+	pthread_mutex_unlock(&loop->mail_lock);
+}
+
+/* ---- Signals ------------------------------------------------------------------------------------ */
 
 static void signal_ready(struct loop_watch *watch, uint32_t events)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The event loop: descriptors, timers and signals of one thread, one step at a time.
+ * The event loop: descriptors, timers, signals and messages of one thread, one step at a time.
  *
- * Owns: an epoll instance, the list of watched descriptors, the list of timers.
+ * Owns: an epoll instance, the list of watched descriptors, the list of timers, the mailbox.
  * Trusts / does not trust: nothing comes from outside.
- * Runs on: one thread per loop. Only loop_step() waits.
+ * Runs on: one thread per loop; only loop_post() and loop_unpost() may be called from others. Only
+ *   loop_step() waits.
  * Must not know: what the descriptors mean.
  *
  * Handlers may add and remove watches and timers, their own included, while they run. Nothing is ever
@@ -37,6 +38,14 @@ struct loop_timer {
 	bool active;		     /* the loop's */
 };
 
+/* Something that another thread wants done on the loop's thread; the caller owns the memory, and keeps
+ * it until it was delivered or loop_unpost(). */
+struct loop_message {
+	void (*deliver)(struct loop_message *message);
+	STAILQ_ENTRY(loop_message) link; /* the loop's */
+	bool posted;			 /* the loop's */
+};
+
 /* 0 or -errno. */
 int loop_create(struct loop **loop_out);
 void loop_destroy(struct loop *loop);
@@ -63,6 +72,17 @@ int loop_step(struct loop *loop, int timeout_ms);
 /* Step until loop_stop(); not at all if it was called since the last run. 0 or -errno. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
+
+/* Let messages be posted to @loop; once, before the first of them. 0 or -errno. */
+int loop_mailbox_open(struct loop *loop);
+
+/* From any thread: have @message->deliver() called on the loop's thread. Messages are delivered in the
+ * order in which they were posted; one that is still waiting is not posted twice. Everything written
+ * before is seen by deliver(). */
+void loop_post(struct loop *loop, struct loop_message *message);
+
+/* From any thread: take @message back, if it was not delivered yet. */
+void loop_unpost(struct loop *loop, struct loop_message *message);
 
 /* Block the @nr signals in @signals for this process and deliver them to @received instead. The
  * descriptor is closed by loop_destroy(). 0 or -errno. Once per loop. */

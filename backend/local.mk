@@ -14,13 +14,17 @@ backend_libbackend_a_SOURCES = \
 	backend/exit-status.h \
 	backend/log.c backend/log.h \
 	backend/queue.c backend/queue.h \
+	backend/queue-set.c backend/queue-set.h \
 	backend/request-pool.c backend/request-pool.h \
 	backend/request-validate.c backend/request-validate.h \
+	backend/rings.c backend/rings.h \
 	backend/run-file.c backend/run-file.h \
 	backend/supervisor.c backend/supervisor.h \
 	backend/supervisor-rules.c backend/supervisor-rules.h \
 	backend/transport-blkif.c backend/transport-blkif.h \
 	backend/vbd.c backend/vbd.h \
+	backend/vbd-options.c backend/vbd-options.h \
+	backend/worker.c backend/worker.h \
 	backend/xen-domains.c \
 	backend/xen-hypervisor.c
 
@@ -33,5 +37,5 @@ vbdisk_LDADD = backend/libbackend.a drivers/libdrivers.a xenstore/libxenstore_si
 
 vbdiskd_CPPFLAGS = $(AM_CPPFLAGS) -DRUNSTATEDIR='"$(runstatedir)"' -DSBINDIR='"$(sbindir)"'
 vbdiskd_SOURCES = backend/vbdiskd.c
-vbdiskd_LDADD = backend/libbackend.a xenstore/libxenstore_side.a loopback/libloopback.a \
+vbdiskd_LDADD = backend/libbackend.a drivers/libdrivers.a xenstore/libxenstore_side.a loopback/libloopback.a \
 	backend/libbackend.a $(XENSTORE_LIBS) $(XENCTRL_LIBS) $(SYSTEMD_LIBS)

@@ -5,7 +5,8 @@
  * Owns: a dataplane, the transport and the disk queue it joins, the pool's memory, and when the
  *   data path runs.
  * Trusts / does not trust: nothing comes from the guest here.
- * Runs on: one thread. Creation and destruction may block briefly; nothing else does.
+ * Runs on: created and destroyed on the main thread, which may block briefly; served on one thread,
+ *   never blocks.
  * Must not know: xenstore, the kind of transport or driver.
  */
 #ifndef VBDISK_QUEUE_H
@@ -28,13 +29,21 @@ struct queue_events {
 };
 
 /* Join @transport (taken over in every case, failure included) with a new queue of @disk (the
- * caller's), and begin to serve. 0 with *@queue_out; -errno with @error. */
-int queue_create(struct loop *loop, struct transport *transport, struct disk *disk,
+ * caller's); @offered are the disk's limits, less what the guest is not offered. 0 with *@queue_out;
+ * -errno with @error. */
+int queue_create(struct transport *transport, struct disk *disk, const struct disk_limits *offered,
 		 const struct queue_events *events, struct queue **queue_out, struct error *error);
+
+/* Begin to serve in @loop, which the queue belongs to from now on until queue_destroy(): everything else
+ * is called, and every event comes, on that loop's thread. 0 or -errno with @error. */
+int queue_start(struct queue *queue, struct loop *loop, struct error *error);
 
 /* A flush of the disk has failed before, on an earlier queue: refuse writes and hold flushes from the
  * start. */
 void queue_distrust(struct queue *queue);
+
+/* The disk has another size now. */
+void queue_resize(struct queue *queue, uint64_t size_bytes);
 
 /* Fetch no more requests; answer those in flight; then drained(). */
 void queue_stop(struct queue *queue);
@@ -45,10 +54,9 @@ void queue_quiesce(struct queue *queue);
 /* Let go of the guest's memory and port now; let what is in flight end unanswered; then drained(). */
 void queue_abandon(struct queue *queue);
 
-/* Free everything. Nothing is in flight (drained() was called). */
+/* Free everything. Nothing is in flight: drained() was called, or queue_start() never was. */
 void queue_destroy(struct queue *queue);
 
-unsigned queue_nr_in_flight(const struct queue *queue);
 const struct dataplane_stats *queue_stats(const struct queue *queue);
 
 #endif

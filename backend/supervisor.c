@@ -210,7 +210,7 @@ static void process_start(struct vbd_entry *entry)
 {
 	const struct supervisor_config *config = &entry->supervisor->config;
 	char path[VBD_PATH_MAX];
-	char *argv[10];
+	char *argv[10 + 2 * SUPERVISOR_OPTIONS_MAX];
 	unsigned nr = 0;
 	int err;
 
@@ -223,6 +223,10 @@ static void process_start(struct vbd_entry *entry)
 	if (config->loopback_dir) {
 		argv[nr++] = "--loopback";
 		argv[nr++] = (char *)config->loopback_dir;
+	}
+	for (unsigned i = 0; i < config->nr_vbd_options; i++) {
+		argv[nr++] = "--option";
+		argv[nr++] = (char *)config->vbd_options[i];
 	}
 	argv[nr++] = path;
 	argv[nr] = NULL;

@@ -15,11 +15,15 @@
 #include "xen-ops.h"
 #include "xenstore/store.h"
 
+#define SUPERVISOR_OPTIONS_MAX 64
+
 struct supervisor_config {
 	const char *vbdisk_path; /* the program to start */
 	const char *run_dir;
-	const char *loopback_dir; /* NULL: the hypervisor */
-	const char *log_level;	  /* passed on */
+	const char *loopback_dir;			 /* NULL: the hypervisor */
+	const char *log_level;				 /* passed on */
+	const char *vbd_options[SUPERVISOR_OPTIONS_MAX]; /* NAME=VALUE, passed on, in order */
+	unsigned nr_vbd_options;
 };
 
 struct supervisor;

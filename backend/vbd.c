@@ -4,7 +4,7 @@
  *
  *   evaluate:  read both ends' states -> xenbus_next() -> do it -> look again
  *
- * Owns: the disk, the queue, and the order in which they come and go.
+ * Owns: the disk, the rings, and the order in which they come and go.
  * Trusts / does not trust: the toolstack's nodes; not the frontend's.
  * Runs on: the main thread of a vbdisk process. Opening a disk may block; the rest does not.
  * Must not know: the layout of a ring, the kind of driver, who started the process.
@@ -18,26 +18,31 @@
 
 #include "backend/clock.h"
 #include "backend/log.h"
-#include "backend/queue.h"
+#include "backend/rings.h"
 #include "backend/run-file.h"
-#include "backend/transport-blkif.h"
 #include "backend/vbd.h"
 #include "container.h"
 
 /* After this long without an end, say what we wait for. */
 #define DRAIN_COMPLAINT_NS (10 * NSEC_PER_SEC)
 
+/* After this long xenstore is asked again, when it refused something. */
+#define STORE_RETRY_NS NSEC_PER_SEC
+
 struct vbd {
 	struct loop *loop;
 	struct store *store;
-	struct xen_host *host;
 	struct vbd_nodes nodes;
-	const char *run_dir;
+	struct vbd_config config;
 	struct run_file *run_file;
 
 	struct vbd_disk_spec spec;
 	struct disk *disk;
-	struct queue *queue;	 /* NULL while no ring is attached */
+	struct disk_limits offered; /* what the guest is told about the disk; its size, too */
+	struct vbd_features features;
+	uint64_t shrunk_bytes; /* a smaller size that was found and not adopted; 0: none */
+	struct rings rings;
+	bool resizing;		 /* queues have been told, and have not all answered */
 	enum xenbus_state own;	 /* the state we wrote last; Initialising until we wrote one */
 	enum xenbus_state found; /* the state at our start: what must still be there to advertise */
 
@@ -49,8 +54,9 @@ struct vbd {
 	enum vbdisk_exit exit_status;
 
 	struct loop_watch store_watch;
-	struct loop_timer drain_complaint;
+	struct loop_timer drain_complaint, store_retry, resize_poll;
 	struct log_limit connect_log, release_log, refuse_log; /* a guest may reconnect for ever */
+	struct log_limit store_log, size_log;
 };
 
 static void error_report(struct vbd *vbd, const char *text)
@@ -84,7 +90,7 @@ static void store_lost(struct vbd *vbd, const char *what, int err)
 	vbd->store_lost = true;
 	vbd->exit_status = VBDISK_EXIT_NO_XEN;
 	loop_unwatch(vbd->loop, &vbd->store_watch);
-	if (!vbd->queue) {
+	if (!vbd->rings.queues) {
 		log_error("%s: %s; nothing can be served without xenstore", what, strerror(-err));
 		vbd_end(vbd, VBDISK_EXIT_NO_XEN);
 		return;
@@ -94,20 +100,45 @@ static void store_lost(struct vbd *vbd, const char *what, int err)
 		what, strerror(-err));
 }
 
-/* Write a state. A stale one is no error: the toolstack was faster, and the next look shows it. */
-static void state_set(struct vbd *vbd, enum xenbus_state state)
+/* Xenstore said no, or is gone: what becomes of it. What failed is tried again with everything else that
+ * the next look finds to be done. */
+static void store_failed(struct vbd *vbd, const char *what, int err)
 {
-	int err;
+	switch (err) {
+	case -ENOTCONN:
+	case -EPIPE:
+	case -EBADF:
+	case -ECONNRESET:
+		store_lost(vbd, what, err);
+		break;
+	default: /* a quota, a storm of conflicts, no memory */
+		log_limited(&vbd->store_log, LOG_LEVEL_ERROR, "%s: %s; xenstore is asked again",
+			    what, strerror(-err));
+		loop_timer_start(vbd->loop, &vbd->store_retry, STORE_RETRY_NS);
+	}
+}
 
-	if (vbd->store_lost)
-		return;
-	err = vbd_nodes_set_state(&vbd->nodes, state, vbd->own);
+static void store_retry(struct loop_timer *timer)
+{
+	vbd_evaluate(container_of(timer, struct vbd, store_retry));
+}
+
+/* @state has been written, or not. A stale one is no error: the toolstack was faster, and the next look
+ * shows it. */
+static void state_written(struct vbd *vbd, enum xenbus_state state, int err)
+{
 	if (!err) {
 		vbd->own = state;
 		log_debug("state %s", xenbus_state_name(state));
 	} else if (err != -ESTALE) {
-		store_lost(vbd, "cannot write our state", err);
+		store_failed(vbd, "cannot write our state", err);
 	}
+}
+
+static void state_set(struct vbd *vbd, enum xenbus_state state)
+{
+	if (!vbd->store_lost)
+		state_written(vbd, state, vbd_nodes_set_state(&vbd->nodes, state, vbd->own));
 }
 
 static void drain_complain(struct loop_timer *timer)
@@ -115,16 +146,19 @@ static void drain_complain(struct loop_timer *timer)
 	struct vbd *vbd = container_of(timer, struct vbd, drain_complaint);
 
 	log_warning(
-		"still waiting for %u requests in flight to %s before the VBD can close; the storage does not answer",
-		queue_nr_in_flight(vbd->queue), vbd->spec.params);
+		"still waiting for requests in flight to %s, on %u queues, before the VBD can close; the storage does not answer",
+		vbd->spec.params, queue_set_nr_undrained(vbd->rings.queues));
 }
 
-/* The ring is gone; what remains of DISCONNECT, FINISH or VANISH. */
+/* The rings are gone; what remains of DISCONNECT, CLOSE, FINISH or VANISH. */
 static void after_ring(struct vbd *vbd, enum xenbus_action action)
 {
 	switch (action) {
 	case XENBUS_DISCONNECT:
 		state_set(vbd, XENBUS_CLOSED);
+		break;
+	case XENBUS_CLOSE:
+		state_set(vbd, XENBUS_CLOSING);
 		break;
 	case XENBUS_FINISH:
 		state_set(vbd, XENBUS_CLOSED);
@@ -135,20 +169,20 @@ static void after_ring(struct vbd *vbd, enum xenbus_action action)
 	}
 }
 
-static void queue_drained(void *arg)
+static void queues_drained(void *arg)
 {
 	struct vbd *vbd = arg;
-	const struct dataplane_stats *stats = queue_stats(vbd->queue);
+	struct dataplane_stats stats = queue_set_stats(vbd->rings.queues);
 
 	log_limited(
 		&vbd->release_log, LOG_LEVEL_INFO,
-		"ring released: %llu reads, %llu writes, %llu flushes, %llu failed, %llu refused",
-		(unsigned long long)stats->nr_reads, (unsigned long long)stats->nr_writes,
-		(unsigned long long)stats->nr_flushes, (unsigned long long)stats->nr_failed,
-		(unsigned long long)stats->nr_refused);
+		"ring released: %llu reads, %llu writes, %llu flushes, %llu discards, %llu failed, %llu refused",
+		(unsigned long long)stats.nr_reads, (unsigned long long)stats.nr_writes,
+		(unsigned long long)stats.nr_flushes, (unsigned long long)stats.nr_discards,
+		(unsigned long long)stats.nr_failed, (unsigned long long)stats.nr_refused);
 	loop_timer_stop(&vbd->drain_complaint);
-	queue_destroy(vbd->queue);
-	vbd->queue = NULL;
+	rings_release(&vbd->rings);
+	vbd->resizing = false;
 	after_ring(vbd, vbd->after_drain);
 	vbd->after_drain = XENBUS_NOTHING;
 	vbd_evaluate(vbd);
@@ -157,16 +191,16 @@ static void queue_drained(void *arg)
 /* Let go of the ring (@answer: after answering what is in flight), then do the rest of @action. */
 static void ring_release(struct vbd *vbd, enum xenbus_action action, bool answer)
 {
-	if (!vbd->queue) {
+	if (!vbd->rings.queues) {
 		after_ring(vbd, action);
 		return;
 	}
 	vbd->after_drain = action;
 	loop_timer_start(vbd->loop, &vbd->drain_complaint, DRAIN_COMPLAINT_NS);
 	if (answer)
-		queue_stop(vbd->queue);
+		queue_set_stop(vbd->rings.queues);
 	else
-		queue_abandon(vbd->queue);
+		queue_set_abandon(vbd->rings.queues);
 }
 
 /* ---- The beginning ------------------------------------------------------------------------------ */
@@ -177,7 +211,7 @@ static void holder_name(struct vbd *vbd, struct error *error)
 	char name[64];
 	size_t len = strlen(error->text);
 
-	if (run_file_find(vbd->run_dir, vbd->run_file, vbd->spec.params, name, sizeof(name)))
+	if (run_file_find(vbd->config.run_dir, vbd->run_file, vbd->spec.params, name, sizeof(name)))
 		return;
 	snprintf(error->text + len, sizeof(error->text) - len, " (VBD %s has it)", name);
 }
@@ -190,17 +224,32 @@ static bool vbd_vanished(struct vbd *vbd)
 	return !vbd_nodes_read_view(&vbd->nodes, &view) && !view.backend_exists;
 }
 
-/* 0; -ESTALE if the VBD is gone; else another -errno, which has been reported. */
+/* "aio:" with nothing behind it: the drive is there, no medium is in it. */
+static bool drive_is_empty(const struct vbd_disk_spec *spec)
+{
+	const char *colon = strchr(spec->params, ':');
+
+	return spec->cdrom && (!*spec->params || (colon && !colon[1]));
+}
+
+/* 0; -ESTALE if the VBD is gone; -ENOMEDIUM for an empty drive; else another -errno, which has been
+ * reported. */
 static int disk_open_reported(struct vbd *vbd)
 {
+	unsigned flags = vbd->config.options.native_sector ? 0 : DISK_OPEN_SECTOR_512;
 	struct error error;
 	int err = vbd_nodes_read_disk(&vbd->nodes, &vbd->spec, &error);
 
 	if (err == -ENOENT && vbd_vanished(vbd))
 		return -ESTALE;
+	if (!err && drive_is_empty(&vbd->spec)) {
+		log_info("the drive is empty: closed until it is attached again with a medium");
+		return -ENOMEDIUM;
+	}
+	if (vbd->spec.writable)
+		flags |= DISK_OPEN_WRITABLE;
 	if (!err)
-		err = disk_open(vbd->spec.params, vbd->spec.writable ? DISK_OPEN_WRITABLE : 0,
-				&vbd->disk, &error);
+		err = disk_open(vbd->spec.params, flags, &vbd->disk, &error);
 	if (!err) {
 		err = run_file_write(vbd->run_file, vbd->spec.params);
 		if (err)
@@ -216,15 +265,43 @@ static int disk_open_reported(struct vbd *vbd)
 
 static void disk_close(struct vbd *vbd)
 {
+	loop_timer_stop(&vbd->resize_poll);
 	if (vbd->disk)
 		vbd->disk->driver->close(vbd->disk);
 	vbd->disk = NULL;
 }
 
+/* What this guest is offered of what the disk can do. */
+static void offer_make(struct vbd *vbd)
+{
+	const struct vbd_options *options = &vbd->config.options;
+	struct disk_limits *offered = &vbd->offered;
+	unsigned max_queues = vbd->disk->max_queues;
+
+	*offered = vbd->disk->limits;
+	offered->can_discard &= options->discard && vbd->spec.discard && vbd->spec.writable;
+	vbd->features = (struct vbd_features){
+		.rings.order = options->ring_order,
+		.rings.queues = max_queues && max_queues < options->queues ? max_queues
+									   : options->queues,
+		.nr_sectors512 = offered->size_bytes / 512,
+		.sector_bytes = offered->logical_block_bytes,
+		.physical_sector_bytes = offered->physical_block_bytes,
+		.max_indirect = options->indirect,
+		.flush = offered->can_flush,
+		.barrier = options->barrier && offered->can_flush,
+		.persistent = options->persistent,
+		.discard = offered->can_discard,
+		.discard_secure = offered->can_discard && offered->can_secure_discard,
+		.discard_granularity_bytes =
+			offered->can_discard ? offered->discard_granularity_bytes : 0,
+		.discard_alignment_bytes = offered->can_discard ? offered->discard_alignment_bytes
+								: 0,
+	};
+}
+
 static void vbd_advertise(struct vbd *vbd)
 {
-	const struct disk_limits *limits;
-	struct vbd_features features;
 	bool first = !vbd->disk;
 	int err = first ? disk_open_reported(vbd) : 0;
 
@@ -235,17 +312,12 @@ static void vbd_advertise(struct vbd *vbd)
 	if (err) {
 		/* Closed, so that the guest's boot goes on without this disk instead of waiting for it. */
 		state_set(vbd, XENBUS_CLOSED);
-		vbd_end(vbd, VBDISK_EXIT_UNSERVABLE);
+		vbd_end(vbd, err == -ENOMEDIUM ? VBDISK_EXIT_OK : VBDISK_EXIT_UNSERVABLE);
 		return;
 	}
-	limits = &vbd->disk->limits;
-	features = (struct vbd_features){
-		.nr_sectors512 = limits->size_bytes / 512,
-		.sector_bytes = limits->logical_block_bytes,
-		.physical_sector_bytes = limits->physical_block_bytes,
-		.flush = limits->can_flush,
-	};
-	err = vbd_nodes_advertise(&vbd->nodes, &vbd->spec, &features,
+	if (first)
+		offer_make(vbd);
+	err = vbd_nodes_advertise(&vbd->nodes, &vbd->spec, &vbd->features,
 				  vbd->own == XENBUS_INITIALISING ? vbd->found : vbd->own);
 	if (err == -ESTALE && vbd->own == XENBUS_INITIALISING) {
 		/* Taken away, or changed, while we opened the disk: not the VBD we were started for. */
@@ -255,19 +327,115 @@ static void vbd_advertise(struct vbd *vbd)
 		 * frontends: then it is another disk that is to be opened. */
 		disk_close(vbd);
 	} else if (err) {
-		store_lost(vbd, "cannot advertise the disk", err);
+		store_failed(vbd, "cannot advertise the disk", err);
 	} else {
 		vbd->own = XENBUS_INIT_WAIT;
 		log_line(first ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
 			 "serving %s: %llu sectors of 512 bytes, %s, logical block %u",
-			 vbd->spec.params, (unsigned long long)features.nr_sectors512,
-			 vbd->spec.writable ? "read-write" : "read-only", features.sector_bytes);
+			 vbd->spec.params, (unsigned long long)vbd->features.nr_sectors512,
+			 vbd->spec.writable ? "read-write" : "read-only",
+			 vbd->features.sector_bytes);
 	}
+}
+
+/* ---- The disk's size ---------------------------------------------------------------------------- */
+
+static void size_adopt(struct vbd *vbd, uint64_t size_bytes)
+{
+	log_info("%s has %llu sectors of 512 bytes now, had %llu", vbd->spec.params,
+		 (unsigned long long)size_bytes / 512,
+		 (unsigned long long)vbd->features.nr_sectors512);
+	vbd->shrunk_bytes = 0;
+	vbd->offered.size_bytes = size_bytes;
+	vbd->features.nr_sectors512 = size_bytes / 512;
+	if (vbd->rings.queues) {
+		/* First the bounds, then the guest: it may use the new size the moment it hears of it. */
+		vbd->resizing = true;
+		queue_set_resize(vbd->rings.queues, size_bytes);
+	}
+}
+
+static void vbd_size_look(struct vbd *vbd, bool adopt_smaller)
+{
+	uint64_t size_bytes;
+	int err;
+
+	if (!vbd->disk || vbd->resizing || vbd->after_drain != XENBUS_NOTHING)
+		return;
+	err = vbd->disk->driver->refresh(vbd->disk, &size_bytes);
+	if (err) {
+		log_limited(&vbd->size_log, LOG_LEVEL_WARNING, "cannot find out the size of %s: %s",
+			    vbd->spec.params, strerror(-err));
+		return;
+	}
+	if (size_bytes > vbd->offered.size_bytes ||
+	    (adopt_smaller && size_bytes < vbd->offered.size_bytes)) {
+		size_adopt(vbd, size_bytes);
+	} else if (size_bytes < vbd->offered.size_bytes && size_bytes != vbd->shrunk_bytes) {
+		vbd->shrunk_bytes = size_bytes;
+		log_warning(
+			"%s has shrunk to %llu sectors of 512 bytes: the guest sees errors behind that; enlarge it again, or make the guest see the new size (SIGHUP)",
+			vbd->spec.params, (unsigned long long)size_bytes / 512);
+	}
+}
+
+static void resize_poll_start(struct vbd *vbd)
+{
+	if (vbd->config.options.resize_poll_s)
+		loop_timer_start(vbd->loop, &vbd->resize_poll,
+				 vbd->config.options.resize_poll_s * NSEC_PER_SEC);
+}
+
+static void resize_polled(struct loop_timer *timer)
+{
+	struct vbd *vbd = container_of(timer, struct vbd, resize_poll);
+
+	if (!vbd->rings.queues) /* the next connection starts it again */
+		return;
+	vbd_size_look(vbd, false);
+	resize_poll_start(vbd);
+}
+
+/* Every queue knows the new bounds: tell the guest. */
+static void queues_resized(void *arg)
+{
+	struct vbd *vbd = arg;
+	int err;
+
+	vbd->resizing = false;
+	if (vbd->store_lost || vbd->after_drain != XENBUS_NOTHING)
+		return;
+	err = vbd_nodes_resize(&vbd->nodes, vbd->features.nr_sectors512, vbd->own);
+	if (err && err != -ESTALE)
+		store_failed(vbd, "cannot tell the guest the disk's new size", err);
+}
+
+void vbd_size_changed(struct vbd *vbd)
+{
+	vbd_size_look(vbd, true);
 }
 
 /* ---- The ring ----------------------------------------------------------------------------------- */
 
-static void queue_trouble(void *arg, enum dataplane_trouble trouble, int err)
+static void flush_failed(struct vbd *vbd, int err)
+{
+	bool close = vbd->config.options.close_on_flush_error;
+	struct error error;
+
+	if (vbd->flush_failed) /* another queue was told the same */
+		return;
+	vbd->flush_failed = true;
+	error_set(
+		&error, -err,
+		"flush of %s failed: %s; this flush is never acknowledged, and %s: repair the storage, then detach and attach the disk",
+		vbd->spec.params, strerror(-err),
+		close ? "the disk is closed" : "all writes are held from now on");
+	error_report(vbd, error.text);
+	if (close && vbd->after_drain == XENBUS_NOTHING)
+		ring_release(vbd, XENBUS_CLOSE, false);
+}
+
+static void queues_trouble(void *arg, enum dataplane_trouble trouble, int err)
 {
 	struct vbd *vbd = arg;
 
@@ -277,21 +445,13 @@ static void queue_trouble(void *arg, enum dataplane_trouble trouble, int err)
 			vbd,
 			"the guest broke its ring (more requests than slots); the ring is stopped until the frontend reconnects");
 		break;
-	case DATAPLANE_FLUSH_FAILED: {
-		struct error error;
-
-		vbd->flush_failed = true;
-		error_set(
-			&error, -err,
-			"flush of %s failed: %s; this flush is never acknowledged and all writes are refused from now on: repair the storage, then detach and attach the disk",
-			vbd->spec.params, strerror(-err));
-		error_report(vbd, error.text);
+	case DATAPLANE_FLUSH_FAILED:
+		flush_failed(vbd, err);
 		break;
-	}
 	}
 }
 
-static void queue_quiet(void *arg)
+static void queues_quiet(void *arg)
 {
 	struct vbd *vbd = arg;
 	int err = vbd->disk->driver->sync(vbd->disk);
@@ -303,44 +463,18 @@ static void queue_quiet(void *arg)
 		log_info("guest suspended: everything written is on stable storage");
 }
 
-static int ring_params_read(struct vbd *vbd, struct blkif_ring_params *params, struct error *error)
+static void connect_refuse(struct vbd *vbd, const char *text)
 {
-	struct vbd_ring_keys keys;
-	int err = vbd_nodes_read_ring(&vbd->nodes, &keys, error);
-
-	if (err)
-		return err;
-	params->abi = blkif_abi_find(keys.has_protocol ? keys.protocol : NULL);
-	if (!params->abi)
-		return error_set(error, EPROTONOSUPPORT, "%s/protocol \"%s\" is not known",
-				 vbd->nodes.frontend, keys.protocol);
-	params->order = keys.order;
-	params->event_channel = keys.event_channel;
-	memcpy(params->grefs, keys.grefs, sizeof(params->grefs));
-	_Static_assert(sizeof(params->grefs) == sizeof(keys.grefs), "one limit of ring pages");
-	return 0;
-}
-
-static int ring_attach(struct vbd *vbd, struct blkif_ring_params *params, struct error *error)
-{
-	const struct queue_events events = {queue_trouble, queue_drained, queue_quiet, vbd};
-	struct transport *transport;
-	int err = ring_params_read(vbd, params, error);
-
-	if (!err)
-		err = transport_blkif_attach(vbd->host, vbd->nodes.address.domid, params,
-					     &transport, error);
-	if (!err)
-		err = queue_create(vbd->loop, transport, vbd->disk, &events, &vbd->queue, error);
-	/* A guest that connects anew has forgotten what it wrote; the storage has not got it back. */
-	if (!err && vbd->flush_failed)
-		queue_distrust(vbd->queue);
-	return err;
+	/* As xenbus_dev_fatal(): tell why, and let the frontend close. */
+	if (log_limit_pass(&vbd->refuse_log))
+		error_report(vbd, text);
+	state_set(vbd, XENBUS_CLOSING);
 }
 
 static void vbd_connect(struct vbd *vbd)
 {
-	struct blkif_ring_params params;
+	const struct queue_set_events events = {queues_trouble, queues_drained, queues_quiet,
+						queues_resized, vbd};
 	struct error error;
 	int err;
 
@@ -349,35 +483,51 @@ static void vbd_connect(struct vbd *vbd)
 		vbd_advertise(vbd);
 		return;
 	}
-	err = ring_attach(vbd, &params, &error);
-	if (err) {
-		/* As xenbus_dev_fatal(): tell why, and let the frontend close. */
-		if (log_limit_pass(&vbd->refuse_log))
-			error_report(vbd, error.text);
-		state_set(vbd, XENBUS_CLOSING);
+	if (vbd->flush_failed && vbd->config.options.close_on_flush_error) {
+		connect_refuse(
+			vbd,
+			"a flush of this disk has failed: it is not connected again; repair the storage, then detach and attach the disk");
 		return;
 	}
-	state_set(vbd, XENBUS_CONNECTED);
-	log_limited(&vbd->connect_log, LOG_LEVEL_INFO, "connected: %s, ring of %u pages",
-		    params.abi->protocol, 1u << params.order);
+	vbd_size_look(vbd, false);
+	err = rings_attach(&vbd->rings, vbd->loop, &vbd->nodes, &vbd->config, &vbd->features,
+			   vbd->disk, &vbd->offered, &events, &error);
+	if (err) {
+		connect_refuse(vbd, error.text);
+		return;
+	}
+	/* A guest that connects anew has forgotten what it wrote; the storage has not got it back. */
+	if (vbd->flush_failed)
+		queue_set_distrust(vbd->rings.queues);
+	vbd->features.max_indirect = vbd->rings.max_indirect;
+	err = vbd_nodes_connect(&vbd->nodes, &vbd->features, vbd->own);
+	state_written(vbd, XENBUS_CONNECTED, err);
+	if (err) {
+		/* Whoever sees a ring attached and no Connected would attach another. */
+		ring_release(vbd, XENBUS_CLOSE, false);
+		return;
+	}
+	resize_poll_start(vbd);
+	log_limited(&vbd->connect_log, LOG_LEVEL_INFO, "connected: %s", vbd->rings.description);
 }
 
 /* ---- The table's driver ------------------------------------------------------------------------- */
 
 static bool vbd_busy(const struct vbd *vbd)
 {
-	return vbd->ended || vbd->store_lost || vbd->after_drain != XENBUS_NOTHING;
+	return vbd->ended || vbd->store_lost || vbd->store_retry.active ||
+	       vbd->after_drain != XENBUS_NOTHING;
 }
 
 void vbd_evaluate(struct vbd *vbd)
 {
 	while (!vbd_busy(vbd)) {
-		struct xenbus_view view = {.own = vbd->own, .ring_attached = vbd->queue};
+		struct xenbus_view view = {.own = vbd->own, .ring_attached = vbd->rings.queues};
 		enum xenbus_action action;
 		int err = vbd_nodes_read_view(&vbd->nodes, &view);
 
 		if (err) {
-			store_lost(vbd, "cannot read the VBD's state", err);
+			store_failed(vbd, "cannot read the VBD's state", err);
 			return;
 		}
 		action = xenbus_next(&view);
@@ -405,13 +555,13 @@ void vbd_evaluate(struct vbd *vbd)
 /* While the ring drains with answers (a shutdown), the guest's end may go away under it. */
 static void drain_watch(struct vbd *vbd)
 {
-	struct xenbus_view view = {.own = vbd->own, .ring_attached = vbd->queue};
+	struct xenbus_view view = {.own = vbd->own, .ring_attached = vbd->rings.queues};
 
-	if (!vbd->queue || vbd_nodes_read_view(&vbd->nodes, &view) ||
+	if (!vbd->rings.queues || vbd_nodes_read_view(&vbd->nodes, &view) ||
 	    xenbus_next(&view) != XENBUS_VANISH)
 		return;
 	vbd->after_drain = XENBUS_VANISH;
-	queue_abandon(vbd->queue);
+	queue_set_abandon(vbd->rings.queues);
 }
 
 static void store_ready(struct loop_watch *watch, uint32_t events)
@@ -455,8 +605,8 @@ void vbd_guest_died(struct vbd *vbd)
 
 void vbd_quiesce(struct vbd *vbd)
 {
-	if (vbd->queue && vbd->after_drain == XENBUS_NOTHING)
-		queue_quiesce(vbd->queue);
+	if (vbd->rings.queues && vbd->after_drain == XENBUS_NOTHING)
+		queue_set_quiesce(vbd->rings.queues);
 }
 
 enum vbdisk_exit vbd_exit_status(const struct vbd *vbd)
@@ -464,9 +614,9 @@ enum vbdisk_exit vbd_exit_status(const struct vbd *vbd)
 	return vbd->exit_status;
 }
 
-int vbd_create(struct loop *loop, struct store *store, struct xen_host *host,
-	       const struct vbd_nodes *nodes, const char *run_dir, struct run_file *run_file,
-	       struct vbd **vbd_out, struct error *error)
+int vbd_create(struct loop *loop, struct store *store, const struct vbd_nodes *nodes,
+	       const struct vbd_config *config, struct run_file *run_file, struct vbd **vbd_out,
+	       struct error *error)
 {
 	struct vbd *vbd = calloc(1, sizeof(*vbd));
 	struct xenbus_view view;
@@ -477,12 +627,13 @@ int vbd_create(struct loop *loop, struct store *store, struct xen_host *host,
 	*vbd = (struct vbd){
 		.loop = loop,
 		.store = store,
-		.host = host,
 		.nodes = *nodes,
-		.run_dir = run_dir,
+		.config = *config,
 		.run_file = run_file,
 		.own = XENBUS_INITIALISING,
 		.drain_complaint.expired = drain_complain,
+		.store_retry.expired = store_retry,
+		.resize_poll.expired = resize_polled,
 	};
 	err = vbd_nodes_read_view(&vbd->nodes, &view);
 	if (err) {
@@ -522,6 +673,7 @@ void vbd_destroy(struct vbd *vbd)
 {
 	loop_unwatch(vbd->loop, &vbd->store_watch);
 	loop_timer_stop(&vbd->drain_complaint);
+	loop_timer_stop(&vbd->store_retry);
 	disk_close(vbd);
 	free(vbd);
 }

@@ -25,7 +25,7 @@
 struct options {
 	const char *path;
 	const char *loopback_dir;
-	const char *run_dir;
+	struct vbd_config config;
 	enum log_level log_level;
 };
 
@@ -37,12 +37,18 @@ static void usage(FILE *out)
 		"(backend/qdisk/DOMID/DEVID, or absolute). vbdiskd starts one vbdisk for each VBD.\n"
 		"\n"
 		"  -l, --loopback=DIR    use the loopback host in DIR instead of the hypervisor\n"
+		"  -o, --option=NAME=VALUE  see below; may be repeated\n"
 		"  -r, --run-dir=DIR     where run files are (default " RUN_DIR_DEFAULT ")\n"
 		"  -L, --log-level=LEVEL error, warning, info (default) or debug\n"
 		"  -h, --help            show this and exit\n"
 		"  -V, --version         show the version and exit\n"
 		"\n"
-		"Formats of the params node (aio is file):\n");
+		"Options (-o):\n"
+		"\n"
+		"%s"
+		"\n"
+		"Formats of the params node (aio is file):\n",
+		vbd_options_help);
 	for (size_t i = 0; driver_table[i]; i++)
 		fprintf(out, "\n%s: %s\n%s", driver_table[i]->name, driver_table[i]->description,
 			driver_table[i]->params_help);
@@ -53,22 +59,32 @@ static int options_parse(struct options *options, int argc, char **argv)
 {
 	static const struct option longs[] = {
 		{"loopback", required_argument, NULL, 'l'},
+		{"option", required_argument, NULL, 'o'},
 		{"run-dir", required_argument, NULL, 'r'},
 		{"log-level", required_argument, NULL, 'L'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
 	};
+	struct error error;
 	int option;
 
-	*options = (struct options){.run_dir = RUN_DIR_DEFAULT, .log_level = LOG_LEVEL_INFO};
-	while ((option = getopt_long(argc, argv, "l:r:L:hV", longs, NULL)) != -1) {
+	*options = (struct options){.log_level = LOG_LEVEL_INFO};
+	options->config.run_dir = RUN_DIR_DEFAULT;
+	vbd_options_init(&options->config.options);
+	while ((option = getopt_long(argc, argv, "l:o:r:L:hV", longs, NULL)) != -1) {
 		switch (option) {
 		case 'l':
 			options->loopback_dir = optarg;
 			break;
+		case 'o':
+			if (vbd_options_set(&options->config.options, optarg, &error)) {
+				fprintf(stderr, "vbdisk: %s\n", error.text);
+				return VBDISK_EXIT_USAGE + 1;
+			}
+			break;
 		case 'r':
-			options->run_dir = optarg;
+			options->config.run_dir = optarg;
 			break;
 		case 'L':
 			if (log_level_parse(optarg, &options->log_level)) {
@@ -103,6 +119,9 @@ static void signal_received(void *arg, int signal_number)
 	struct vbd *vbd = arg;
 
 	switch (signal_number) {
+	case SIGHUP:
+		vbd_size_changed(vbd);
+		break;
 	case SIGUSR1:
 		vbd_quiesce(vbd);
 		break;
@@ -116,16 +135,34 @@ static void signal_received(void *arg, int signal_number)
 
 static int signals_take(struct loop *loop, struct vbd *vbd, struct error *error)
 {
-	static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 	int err = loop_signals(loop, signals, sizeof(signals) / sizeof(signals[0]), signal_received,
 			       vbd);
 
 	return err ? error_set(error, -err, "cannot take signals: %s", strerror(-err)) : 0;
 }
 
+static int host_open(void *arg, struct xen_host **host_out, struct error *error)
+{
+	const struct options *options = arg;
+
+	return options->loopback_dir ? xen_loopback_open(options->loopback_dir, 0, host_out, error)
+				     : xen_hypervisor_open(true, host_out, error);
+}
+
+/* Better to hear now that there is no hypervisor than when a guest connects. */
+static int host_check(struct options *options, struct error *error)
+{
+	struct xen_host *host;
+	int err = host_open(options, &host, error);
+
+	if (!err)
+		host->ops->close(host);
+	return err;
+}
+
 static enum vbdisk_exit vbd_serve(const struct options *options, struct store *store,
-				  struct xen_host *host, const struct vbd_nodes *nodes,
-				  struct run_file *run_file)
+				  const struct vbd_nodes *nodes, struct run_file *run_file)
 {
 	enum vbdisk_exit status = VBDISK_EXIT_FAILURE;
 	struct error error;
@@ -137,7 +174,12 @@ static enum vbdisk_exit vbd_serve(const struct options *options, struct store *s
 		log_error("cannot make an event loop: %s", strerror(-err));
 		return status;
 	}
-	err = vbd_create(loop, store, host, nodes, options->run_dir, run_file, &vbd, &error);
+	err = loop_mailbox_open(loop);
+	if (err) {
+		log_error("cannot make an event loop: %s", strerror(-err));
+		goto destroy_loop;
+	}
+	err = vbd_create(loop, store, nodes, &options->config, run_file, &vbd, &error);
 	if (err) {
 		log_error("%s", error.text);
 		if (err == -EBADMSG)
@@ -168,15 +210,16 @@ static int run_file_take(const struct options *options, const struct vbd_address
 {
 	char name[64];
 	pid_t holder = 0;
-	int err = run_dir_make(options->run_dir);
+	const char *run_dir = options->config.run_dir;
+	int err = run_dir_make(run_dir);
 
 	if (err) {
-		log_error("cannot make the run directory %s: %s; see --run-dir", options->run_dir,
+		log_error("cannot make the run directory %s: %s; see --run-dir", run_dir,
 			  strerror(-err));
 		return err;
 	}
 	snprintf(name, sizeof(name), "%s-%u-%u", address->kind, address->domid, address->devid);
-	err = run_file_hold(run_file, options->run_dir, name, &holder);
+	err = run_file_hold(run_file, run_dir, name, &holder);
 	if (err == -EBUSY)
 		log_error("process %d serves this VBD already (it holds %s)", (int)holder,
 			  run_file->path);
@@ -185,12 +228,11 @@ static int run_file_take(const struct options *options, const struct vbd_address
 	return err;
 }
 
-static enum vbdisk_exit host_open_and_serve(const struct options *options, struct store *store)
+static enum vbdisk_exit vbd_find_and_serve(struct options *options, struct store *store)
 {
 	enum vbdisk_exit status = VBDISK_EXIT_FAILURE;
 	struct vbd_nodes nodes;
 	struct run_file run_file;
-	struct xen_host *host;
 	struct error error;
 	char subject[64];
 	int err = vbd_nodes_open(&nodes, store, options->path, &error);
@@ -204,16 +246,13 @@ static enum vbdisk_exit host_open_and_serve(const struct options *options, struc
 	err = run_file_take(options, &nodes.address, &run_file);
 	if (err)
 		return err == -EBUSY ? VBDISK_EXIT_TAKEN : status;
-	err = options->loopback_dir ? xen_loopback_open(options->loopback_dir, 0, &host, &error)
-				    : xen_hypervisor_open(true, &host, &error);
+	err = host_check(options, &error);
 	if (err) {
 		log_error("%s", error.text);
 		status = VBDISK_EXIT_NO_XEN;
-		goto release_run_file;
+	} else {
+		status = vbd_serve(options, store, &nodes, &run_file);
 	}
-	status = vbd_serve(options, store, host, &nodes, &run_file);
-	host->ops->close(host);
-release_run_file:
 	run_file_release(&run_file);
 	return status;
 }
@@ -229,17 +268,20 @@ int main(int argc, char **argv)
 	ret = options_parse(&options, argc, argv);
 	if (ret)
 		return ret - 1;
+	options.config.host_open = host_open;
+	options.config.host_arg = &options;
 	log_init("vbdisk", "", options.log_level);
 	/* A log reader that went away must not take the guest's disk with it. */
 	signal(SIGPIPE, SIG_IGN);
-	/* One thread, and all that is big is mapped: keep malloc from growing arenas for it. */
+	/* Nothing is allocated on the data path, and all that is big is mapped: keep malloc from growing
+	 * an arena for each thread. */
 	mallopt(M_ARENA_MAX, 1);
 	err = store_open(&store);
 	if (err) {
 		log_error("cannot connect to xenstore: %s; is xenstored running?", strerror(-err));
 		return VBDISK_EXIT_NO_XEN;
 	}
-	status = host_open_and_serve(&options, store);
+	status = vbd_find_and_serve(&options, store);
 	store_close(store);
 	return status;
 }

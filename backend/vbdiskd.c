@@ -24,6 +24,7 @@
 #include "backend/log.h"
 #include "backend/run-file.h"
 #include "backend/supervisor.h"
+#include "backend/vbd-options.h"
 
 struct options {
 	struct supervisor_config config;
@@ -38,10 +39,31 @@ static void usage(void)
 	     "\n"
 	     "  -b, --vbdisk=PATH     the program to start (default " SBINDIR "/vbdisk)\n"
 	     "  -l, --loopback=DIR    use the loopback host in DIR instead of the hypervisor\n"
+	     "  -o, --option=NAME=VALUE  how VBDs are served, passed on to every vbdisk, which lists the\n"
+	     "                        options in its --help; may be repeated\n"
 	     "  -r, --run-dir=DIR     where run files are (default " RUN_DIR_DEFAULT ")\n"
 	     "  -L, --log-level=LEVEL error, warning, info (default) or debug\n"
 	     "  -h, --help            show this and exit\n"
 	     "  -V, --version         show the version and exit");
+}
+
+/* Checked here, too: a mistake is better told at start than with each disk. */
+static int option_add(struct supervisor_config *config, const char *text)
+{
+	struct vbd_options scratch;
+	struct error error;
+
+	vbd_options_init(&scratch);
+	if (vbd_options_set(&scratch, text, &error)) {
+		fprintf(stderr, "vbdiskd: %s\n", error.text);
+		return -EINVAL;
+	}
+	if (config->nr_vbd_options == SUPERVISOR_OPTIONS_MAX) {
+		fprintf(stderr, "vbdiskd: more than %u options\n", SUPERVISOR_OPTIONS_MAX);
+		return -EINVAL;
+	}
+	config->vbd_options[config->nr_vbd_options++] = text;
+	return 0;
 }
 
 /* 0 to go on, else the exit status + 1. */
@@ -50,6 +72,7 @@ static int options_parse(struct options *options, int argc, char **argv)
 	static const struct option longs[] = {
 		{"vbdisk", required_argument, NULL, 'b'},
 		{"loopback", required_argument, NULL, 'l'},
+		{"option", required_argument, NULL, 'o'},
 		{"run-dir", required_argument, NULL, 'r'},
 		{"log-level", required_argument, NULL, 'L'},
 		{"help", no_argument, NULL, 'h'},
@@ -64,13 +87,17 @@ static int options_parse(struct options *options, int argc, char **argv)
 			   .log_level = "info"},
 		.log_level = LOG_LEVEL_INFO,
 	};
-	while ((option = getopt_long(argc, argv, "b:l:r:L:hV", longs, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "b:l:o:r:L:hV", longs, NULL)) != -1) {
 		switch (option) {
 		case 'b':
 			options->config.vbdisk_path = optarg;
 			break;
 		case 'l':
 			options->config.loopback_dir = optarg;
+			break;
+		case 'o':
+			if (option_add(&options->config, optarg))
+				return VBDISK_EXIT_USAGE + 1;
 			break;
 		case 'r':
 			options->config.run_dir = optarg;

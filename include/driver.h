@@ -33,6 +33,8 @@
 #define DISK_OPEN_WRITABLE                                                                         \
 	(1u << 0)		   /* without it the storage is opened read-only at the OS level */
 #define DISK_OPEN_SHARED (1u << 1) /* take no lock: the administrator vouches for other users */
+/* disk_open() only: logical and memory blocks of 512 bytes, emulated where the storage has larger ones */
+#define DISK_OPEN_SECTOR_512 (1u << 2)
 
 struct disk_limits {
 	uint64_t size_bytes;	       /* > 0, a multiple of 512 and of logical_block_bytes */

@@ -17,9 +17,6 @@
 #include "xenstore/vbd-nodes.h"
 
 /* The ring sizes we take: 1 << order pages. xen-blkback's and QEMU's limit, too. */
-#define RING_ORDER_MAX 4
-_Static_assert(1 << RING_ORDER_MAX == VBD_RING_PAGES_MAX, "one limit, two spellings");
-
 /* blkif.h VDISK_*: bits of the `info` node. */
 #define INFO_CDROM 1u
 #define INFO_REMOVABLE 2u
@@ -165,12 +162,14 @@ int vbd_nodes_read_view(struct vbd_nodes *nodes, struct xenbus_view *view)
 	return 0;
 }
 
+/* A key that is not there leaves @flag as it is. */
 static int flag_read(struct vbd_nodes *nodes, const char *key, bool *flag)
 {
-	uint64_t number = 0;
+	uint64_t number;
 	int err = store_read_number(nodes->store, nodes->backend, key, 1, &number);
 
-	*flag = number;
+	if (!err)
+		*flag = number;
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -197,121 +196,157 @@ int vbd_nodes_read_disk(struct vbd_nodes *nodes, struct vbd_disk_spec *spec, str
 		goto fail;
 	spec->cdrom = !err && !strcmp(text, "cdrom");
 	key = "removable";
+	spec->removable = false;
 	err = flag_read(nodes, key, &spec->removable);
+	if (err)
+		goto fail;
+	key = "discard-enable";
+	spec->discard = true;
+	err = flag_read(nodes, key, &spec->discard);
 	if (!err)
 		return 0;
 fail:
 	return error_set(error, -err, "cannot read %s/%s: %s", nodes->backend, key, strerror(-err));
 }
 
-/* ring-page-order, or its older twin num-ring-pages; neither means one page. */
-static int ring_order_read(struct vbd_nodes *nodes, unsigned *order, bool *spelled,
-			   struct error *error)
-{
-	uint64_t number;
-	int err = store_read_number(nodes->store, nodes->frontend, "ring-page-order",
-				    RING_ORDER_MAX, &number);
+struct ring_reading {
+	struct vbd_nodes *nodes;
+	const struct vbd_ring_limits *limits;
+	struct vbd_ring_keys *keys;
+	bool order_spelled; /* ring-page-order or num-ring-pages is there */
+	struct error *error;
+};
 
-	*order = 0;
-	*spelled = !err;
-	if (!err)
-		*order = (unsigned)number;
+/* ring-page-order, or its older twin num-ring-pages; neither means one page. */
+static int order_read(struct ring_reading *reading)
+{
+	const struct vbd_ring_limits *limits = reading->limits;
+	const char *frontend = reading->nodes->frontend;
+	struct vbd_ring_keys *keys = reading->keys;
+	uint64_t number = 0;
+	int err = store_read_number(reading->nodes->store, frontend, "ring-page-order",
+				    limits->order, &number);
+
+	keys->order = (unsigned)number;
+	reading->order_spelled = err != -ENOENT;
 	if (err != -ENOENT)
-		return err ? error_set(error, -err,
-				       "%s/ring-page-order is not a number from 0 to %u",
-				       nodes->frontend, RING_ORDER_MAX)
+		return err ? error_set(reading->error, -err,
+				       "%s/ring-page-order is not a number from 0 to %u", frontend,
+				       limits->order)
 			   : 0;
-	err = store_read_number(nodes->store, nodes->frontend, "num-ring-pages", VBD_RING_PAGES_MAX,
-				&number);
+	err = store_read_number(reading->nodes->store, frontend, "num-ring-pages",
+				1u << limits->order, &number);
 	if (err == -ENOENT)
 		return 0;
-	*spelled = !err;
+	reading->order_spelled = true;
 	if (err || !number || number & (number - 1))
-		return error_set(error, EINVAL,
-				 "%s/num-ring-pages is not a power of two from 1 to %u",
-				 nodes->frontend, VBD_RING_PAGES_MAX);
-	while (1u << *order < number)
-		(*order)++;
+		return error_set(reading->error, EINVAL,
+				 "%s/num-ring-pages is not a power of two from 1 to %u", frontend,
+				 1u << limits->order);
+	while (1u << keys->order < number)
+		keys->order++;
 	return 0;
 }
 
-static int gref_read(struct vbd_nodes *nodes, const char *key, uint32_t *gref, struct error *error)
+static int gref_read(struct ring_reading *reading, const char *dir, const char *key, uint32_t *gref)
 {
 	uint64_t number;
-	int err = store_read_number(nodes->store, nodes->frontend, key, UINT32_MAX, &number);
+	int err = store_read_number(reading->nodes->store, dir, key, UINT32_MAX, &number);
 
 	if (err)
-		return error_set(error, -err, "%s/%s is no grant reference: %s", nodes->frontend,
-				 key, strerror(-err));
+		return error_set(reading->error, -err, "%s/%s is no grant reference: %s", dir, key,
+				 strerror(-err));
 	*gref = (uint32_t)number;
 	return 0;
 }
 
-static int grefs_read(struct vbd_nodes *nodes, struct vbd_ring_keys *keys, bool order_spelled,
-		      struct error *error)
+static int grefs_read(struct ring_reading *reading, const char *dir, uint32_t *grefs)
 {
+	unsigned nr_pages = 1u << reading->keys->order;
 	char key[24];
-	int err;
+	int err = -ENOENT;
 
-	/* One page: "ring-ref", or "ring-ref0" from a frontend that spelled the order 0. */
-	if (!keys->order) {
-		err = gref_read(nodes, "ring-ref", &keys->grefs[0], order_spelled ? NULL : error);
-		return err == -ENOENT && order_spelled
-			       ? gref_read(nodes, "ring-ref0", &keys->grefs[0], error)
-			       : err;
+	/* One page is "ring-ref", or "ring-ref0" from a frontend that spelled the order 0. */
+	if (nr_pages == 1) {
+		err = gref_read(reading, dir, "ring-ref", &grefs[0]);
+		if (err != -ENOENT || !reading->order_spelled)
+			return err;
 	}
-	for (unsigned i = 0; i < 1u << keys->order; i++) {
+	for (unsigned i = 0; i < nr_pages; i++) {
 		snprintf(key, sizeof(key), "ring-ref%u", i);
-		err = gref_read(nodes, key, &keys->grefs[i], error);
+		err = gref_read(reading, dir, key, &grefs[i]);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-struct ring_reading {
-	struct vbd_nodes *nodes;
-	struct vbd_ring_keys *keys;
-	struct error *error;
-};
+static int queue_read(struct ring_reading *reading, const char *dir, struct vbd_queue_keys *queue)
+{
+	uint64_t number;
+	int err = grefs_read(reading, dir, queue->grefs);
+
+	if (err)
+		return err;
+	err = store_read_number(reading->nodes->store, dir, "event-channel", UINT32_MAX, &number);
+	if (err)
+		return error_set(reading->error, -err, "%s/event-channel is no port: %s", dir,
+				 strerror(-err));
+	queue->event_channel = (uint32_t)number;
+	return 0;
+}
+
+static int queues_read(struct ring_reading *reading)
+{
+	const char *frontend = reading->nodes->frontend;
+	struct vbd_ring_keys *keys = reading->keys;
+	uint64_t number = 1;
+	int err = store_read_number(reading->nodes->store, frontend, "multi-queue-num-queues",
+				    reading->limits->queues, &number);
+
+	if (err != -ENOENT && (err || !number))
+		return error_set(reading->error, EINVAL,
+				 "%s/multi-queue-num-queues is not a number from 1 to %u", frontend,
+				 reading->limits->queues);
+	keys->nr_queues = (unsigned)number;
+	if (keys->nr_queues == 1)
+		return queue_read(reading, frontend, &keys->queues[0]);
+	err = 0;
+	for (unsigned i = 0; !err && i < keys->nr_queues; i++) {
+		char dir[VBD_PATH_MAX + 24];
+
+		snprintf(dir, sizeof(dir), "%s/queue-%u", frontend, i);
+		err = queue_read(reading, dir, &keys->queues[i]);
+	}
+	return err;
+}
 
 static int ring_read(struct store *store, void *arg)
 {
 	struct ring_reading *reading = arg;
-	struct vbd_nodes *nodes = reading->nodes;
+	const char *frontend = reading->nodes->frontend;
 	struct vbd_ring_keys *keys = reading->keys;
-	bool order_spelled;
-	uint64_t number;
-	int err;
+	uint64_t persistent = 0;
+	int err =
+		store_read_key(store, frontend, "protocol", keys->protocol, sizeof(keys->protocol));
 
-	err = store_read_number(store, nodes->frontend, "multi-queue-num-queues", UINT32_MAX,
-				&number);
-	if (err != -ENOENT && (err || number != 1))
-		return error_set(reading->error, EINVAL,
-				 "%s/multi-queue-num-queues: more than one queue was not offered",
-				 nodes->frontend);
-	err = store_read_key(store, nodes->frontend, "protocol", keys->protocol,
-			     sizeof(keys->protocol));
 	keys->has_protocol = !err;
 	if (err && err != -ENOENT)
-		return error_set(reading->error, -err, "cannot read %s/protocol: %s",
-				 nodes->frontend, strerror(-err));
-	err = ring_order_read(nodes, &keys->order, &order_spelled, reading->error);
-	if (!err)
-		err = grefs_read(nodes, keys, order_spelled, reading->error);
-	if (err)
-		return err;
-	err = store_read_number(store, nodes->frontend, "event-channel", UINT32_MAX, &number);
-	if (err)
-		return error_set(reading->error, -err, "%s/event-channel is no port: %s",
-				 nodes->frontend, strerror(-err));
-	keys->event_channel = (uint32_t)number;
-	return 0;
+		return error_set(reading->error, -err, "cannot read %s/protocol: %s", frontend,
+				 strerror(-err));
+	err = store_read_number(store, frontend, "feature-persistent", 1, &persistent);
+	if (err && err != -ENOENT)
+		return error_set(reading->error, -err, "%s/feature-persistent is neither 0 nor 1",
+				 frontend);
+	keys->persistent = persistent;
+	err = order_read(reading);
+	return err ? err : queues_read(reading);
 }
 
-int vbd_nodes_read_ring(struct vbd_nodes *nodes, struct vbd_ring_keys *keys, struct error *error)
+int vbd_nodes_read_ring(struct vbd_nodes *nodes, const struct vbd_ring_limits *limits,
+			struct vbd_ring_keys *keys, struct error *error)
 {
-	struct ring_reading reading = {nodes, keys, error};
+	struct ring_reading reading = {nodes, limits, keys, false, error};
 	int err;
 
 	error->text[0] = '\0';
@@ -353,40 +388,67 @@ static int spec_check(struct vbd_nodes *nodes, const struct vbd_disk_spec *spec)
 	return strcmp(now.params, spec->params) || now.writable != spec->writable ? -ESTALE : 0;
 }
 
+/* Keys which may change between the first InitWait and Connected, or depend on the ring. */
+static int late_features_write(struct store *store, const char *dir,
+			       const struct vbd_features *features)
+{
+	int err = store_write_key(store, dir, "sectors", "%llu",
+				  (unsigned long long)features->nr_sectors512);
+
+	return err ? err
+		   : store_write_key(store, dir, "feature-max-indirect-segments", "%u",
+				     features->max_indirect);
+}
+
+/* All of them always, so that none is left behind by a backend that offered more. */
+static int early_features_write(struct store *store, const char *dir,
+				const struct vbd_features *features, unsigned info)
+{
+	const struct {
+		const char *key;
+		unsigned value;
+	} keys[] = {
+		{"max-ring-page-order", features->rings.order},
+		{"max-ring-pages", 1u << features->rings.order},
+		{"multi-queue-max-queues", features->rings.queues},
+		{"feature-flush-cache", features->flush},
+		{"feature-barrier", features->barrier},
+		{"feature-persistent", features->persistent},
+		{"feature-discard", features->discard},
+		{"discard-granularity", features->discard_granularity_bytes},
+		{"discard-alignment", features->discard_alignment_bytes},
+		{"discard-secure", features->discard_secure},
+		{"sector-size", features->sector_bytes},
+		{"physical-sector-size", features->physical_sector_bytes},
+		{"info", info},
+	};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < sizeof(keys) / sizeof(keys[0]); i++)
+		err = store_write_key(store, dir, keys[i].key, "%u", keys[i].value);
+	return err;
+}
+
 static int features_write(struct store *store, void *arg)
 {
 	const struct advertising *advertising = arg;
-	struct vbd_nodes *nodes = advertising->nodes;
 	const struct vbd_disk_spec *spec = advertising->spec;
-	const struct vbd_features *features = advertising->features;
+	const char *dir = advertising->nodes->backend;
 	enum xenbus_state now;
-	const char *dir = nodes->backend;
-	int err = state_read(nodes, dir, &now);
+	int err = state_read(advertising->nodes, dir, &now);
 
 	if (err)
 		return err == -ENOENT ? -ESTALE : err;
 	if (now != advertising->expected)
 		return -ESTALE;
-	err = spec_check(nodes, spec);
+	err = spec_check(advertising->nodes, spec);
 	if (!err)
-		err = store_write_key(store, dir, "max-ring-page-order", "%u", RING_ORDER_MAX);
+		err = early_features_write(store, dir, advertising->features,
+					   (spec->cdrom ? INFO_CDROM : 0) |
+						   (spec->removable ? INFO_REMOVABLE : 0) |
+						   (spec->writable ? 0 : INFO_READONLY));
 	if (!err)
-		err = store_write_key(store, dir, "max-ring-pages", "%u", VBD_RING_PAGES_MAX);
-	if (!err)
-		err = store_write_key(store, dir, "feature-flush-cache", "%u", features->flush);
-	if (!err)
-		err = store_write_key(store, dir, "sectors", "%llu",
-				      (unsigned long long)features->nr_sectors512);
-	if (!err)
-		err = store_write_key(store, dir, "sector-size", "%u", features->sector_bytes);
-	if (!err)
-		err = store_write_key(store, dir, "physical-sector-size", "%u",
-				      features->physical_sector_bytes);
-	if (!err)
-		err = store_write_key(store, dir, "info", "%u",
-				      (spec->cdrom ? INFO_CDROM : 0) |
-					      (spec->removable ? INFO_REMOVABLE : 0) |
-					      (spec->writable ? 0 : INFO_READONLY));
+		err = late_features_write(store, dir, advertising->features);
 	if (!err)
 		err = store_write_key(store, dir, "state", "%u", XENBUS_INIT_WAIT);
 	return err;
@@ -419,6 +481,58 @@ int vbd_nodes_set_state(struct vbd_nodes *nodes, enum xenbus_state state, enum x
 	struct state_writing writing = {nodes, state, own};
 
 	return store_transaction(nodes->store, state_write, &writing);
+}
+
+struct connecting {
+	struct vbd_nodes *nodes;
+	const struct vbd_features *features;
+	enum xenbus_state own;
+};
+
+static int connected_write(struct store *store, void *arg)
+{
+	const struct connecting *connecting = arg;
+	const char *dir = connecting->nodes->backend;
+	int err = life_check(connecting->nodes, connecting->own);
+
+	if (!err)
+		err = late_features_write(store, dir, connecting->features);
+	return err ? err : store_write_key(store, dir, "state", "%u", XENBUS_CONNECTED);
+}
+
+int vbd_nodes_connect(struct vbd_nodes *nodes, const struct vbd_features *features,
+		      enum xenbus_state own)
+{
+	struct connecting connecting = {nodes, features, own};
+
+	return store_transaction(nodes->store, connected_write, &connecting);
+}
+
+struct resizing {
+	struct vbd_nodes *nodes;
+	uint64_t nr_sectors512;
+	enum xenbus_state own;
+};
+
+static int size_write(struct store *store, void *arg)
+{
+	const struct resizing *resizing = arg;
+	const char *dir = resizing->nodes->backend;
+	int err = life_check(resizing->nodes, resizing->own);
+
+	if (!err)
+		err = store_write_key(store, dir, "sectors", "%llu",
+				      (unsigned long long)resizing->nr_sectors512);
+	if (!err && resizing->own == XENBUS_CONNECTED)
+		err = store_write_key(store, dir, "state", "%u", XENBUS_CONNECTED);
+	return err;
+}
+
+int vbd_nodes_resize(struct vbd_nodes *nodes, uint64_t nr_sectors512, enum xenbus_state own)
+{
+	struct resizing resizing = {nodes, nr_sectors512, own};
+
+	return store_transaction(nodes->store, size_write, &resizing);
 }
 
 int vbd_nodes_report_error(struct vbd_nodes *nodes, const char *text)

@@ -59,38 +59,65 @@ struct vbd_disk_spec {
 	bool writable;
 	bool cdrom;
 	bool removable;
+	bool discard; /* discard-enable: 0 only where the toolstack forbids it */
 };
 
 /* 0 or -errno with @error. */
 int vbd_nodes_read_disk(struct vbd_nodes *nodes, struct vbd_disk_spec *spec, struct error *error);
 
-/* Where the frontend says its ring is. */
+/* Where the frontend says its rings are. */
 #define VBD_RING_PAGES_MAX 16
-struct vbd_ring_keys {
-	bool has_protocol;
-	char protocol[32];
-	unsigned order; /* 1 << order pages */
+#define VBD_QUEUE_KEYS_MAX 16
+struct vbd_queue_keys {
 	uint32_t grefs[VBD_RING_PAGES_MAX];
 	uint32_t event_channel;
 };
+struct vbd_ring_keys {
+	bool has_protocol;
+	char protocol[32];
+	bool persistent; /* it knows persistent grants */
+	unsigned order;	 /* 1 << order pages in each ring */
+	unsigned nr_queues;
+	struct vbd_queue_keys queues[VBD_QUEUE_KEYS_MAX];
+};
+
+/* What a frontend may ask for, at most. */
+struct vbd_ring_limits {
+	unsigned order;
+	unsigned queues; /* 1..VBD_QUEUE_KEYS_MAX */
+};
 
 /* Read the frontend's keys, as one snapshot. Spellings: ring-ref; ring-page-order with ring-ref0..;
- * ring-page-order=0 with either; num-ring-pages in place of ring-page-order. 0, -EINVAL with @error for
- * missing or impossible values. */
-int vbd_nodes_read_ring(struct vbd_nodes *nodes, struct vbd_ring_keys *keys, struct error *error);
+ * ring-page-order=0 with either; num-ring-pages in place of ring-page-order. With
+ * multi-queue-num-queues of 2 and more, ring references and event channel are in queue-0/, queue-1/ ...
+ * (blkif.h, "Multi-queue support"). 0, -EINVAL with @error for missing or impossible values. */
+int vbd_nodes_read_ring(struct vbd_nodes *nodes, const struct vbd_ring_limits *limits,
+			struct vbd_ring_keys *keys, struct error *error);
 
 /* What is advertised to the frontend. */
 struct vbd_features {
+	struct vbd_ring_limits rings;
 	uint64_t nr_sectors512;
 	uint32_t sector_bytes;
 	uint32_t physical_sector_bytes;
-	bool flush;
+	unsigned max_indirect; /* segments; 0: none */
+	bool flush, barrier, persistent, discard, discard_secure;
+	uint32_t discard_granularity_bytes, discard_alignment_bytes;
 };
 
 /* Write all features and state InitWait, if the backend directory still asks for @spec and is still
  * this device's (state @expected). 0; -ESTALE if it is not; -errno. */
 int vbd_nodes_advertise(struct vbd_nodes *nodes, const struct vbd_disk_spec *spec,
 			const struct vbd_features *features, enum xenbus_state expected);
+
+/* The ring is served: write state Connected over @own, with what depends on the ring or may have changed
+ * since it was advertised (size, indirect segments). As vbd_nodes_set_state(). */
+int vbd_nodes_connect(struct vbd_nodes *nodes, const struct vbd_features *features,
+		      enum xenbus_state own);
+
+/* The disk has another size: write it and, if @own is Connected, that state once more, at which frontends
+ * look again (blkif.h has no node for it; Linux blkback_changed()). As vbd_nodes_set_state(). */
+int vbd_nodes_resize(struct vbd_nodes *nodes, uint64_t nr_sectors512, enum xenbus_state own);
 
 /* Write @state over @own, the one we wrote last. Never brings back a removed directory, and never
  * overwrites what the toolstack wrote to end this life: -ESTALE then. 0 or -errno. */

@@ -36,9 +36,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define FRONTEND "/local/domain/3/device/vbd/51712"
 
 static const char *const keys[] = {
-	"state",	 "protocol",  "ring-page-order", "num-ring-pages", "multi-queue-num-queues",
-	"ring-ref",	 "ring-ref0", "ring-ref1",	 "ring-ref2",	   "ring-ref3",
+	"state",
+	"protocol",
+	"ring-page-order",
+	"num-ring-pages",
+	"multi-queue-num-queues",
+	"ring-ref",
+	"ring-ref0",
+	"ring-ref1",
+	"ring-ref2",
+	"ring-ref3",
 	"event-channel",
+	"queue-0/ring-ref",
+	"queue-0/event-channel",
+	"queue-1/ring-ref",
+	"queue-1/event-channel",
+	"feature-persistent",
 };
 
 /* An address that is accepted is the only spelling of itself, but for leading zeroes and what may follow. */
@@ -71,6 +84,7 @@ static void number_check(const char *text)
 
 static void keys_check(void)
 {
+	static const struct vbd_ring_limits limits = {.order = 4, .queues = 4};
 	struct vbd_ring_keys ring;
 	struct xenbus_view view;
 	struct vbd_nodes nodes;
@@ -84,12 +98,13 @@ static void keys_check(void)
 	CHECK(!vbd_nodes_read_view(&nodes, &view));
 	CHECK(view.frontend <= XENBUS_CLOSED);
 	memset(&error, 0, sizeof(error));
-	err = vbd_nodes_read_ring(&nodes, &ring, &error);
+	err = vbd_nodes_read_ring(&nodes, &limits, &ring, &error);
 	CHECK(err <= 0);
 	if (err) {
 		CHECK(error.text[0]);
 	} else {
-		CHECK(ring.order <= 4);
+		CHECK(ring.order <= limits.order);
+		CHECK(ring.nr_queues >= 1 && ring.nr_queues <= limits.queues);
 		CHECK(!ring.has_protocol || strlen(ring.protocol) < sizeof(ring.protocol));
 	}
 	store_close(store);

@@ -53,7 +53,7 @@ tests_unit_test_transport_blkif_LDADD = $(unit_libs)
 tests_unit_test_vbd_SOURCES = tests/unit/test-vbd.c \
 	tests/unit/fake-xen.c tests/unit/fake-xen.h \
 	tests/unit/fake-xenstore.c tests/unit/fake-xenstore.h $(unit_wire)
-tests_unit_test_vbd_LDADD = $(unit_libs)
+tests_unit_test_vbd_LDADD = $(unit_libs) drivers/libdrivers.a
 tests_unit_test_vbd_nodes_SOURCES = tests/unit/test-vbd-nodes.c \
 	tests/unit/fake-xenstore.c tests/unit/fake-xenstore.h
 tests_unit_test_vbd_nodes_LDADD = $(unit_libs)

@@ -65,8 +65,10 @@ static int set_up(void **state)
 	fixture.destroy_when_drained = true;
 	if (loop_create(&fixture.loop))
 		return -1;
-	return queue_create(fixture.loop, &fixture.wire.transport, &fixture.disk.disk, &events,
-			    &fixture.queue, &error);
+	if (queue_create(&fixture.wire.transport, &fixture.disk.disk, &fixture.disk.disk.limits,
+			 &events, &fixture.queue, &error))
+		return -1;
+	return queue_start(fixture.queue, fixture.loop, &error);
 }
 
 static int tear_down(void **state)
@@ -127,7 +129,7 @@ static void events_drive_it(void **state)
 	assert_int_equal(fixture.wire.nr_popped, 0);
 	guest_notify();
 	settle();
-	assert_int_equal(queue_nr_in_flight(fixture.queue), 1);
+	assert_int_equal(fixture.disk.nr_submitted, 1);
 	mock_disk_finish(&fixture.disk, 1, 0);
 	settle();
 	assert_int_equal(fixture.wire.nr_answered, 1);
@@ -261,8 +263,8 @@ static void broken_ring_sleeps(void **state)
 	end();
 }
 
-/* Creation that fails takes the transport with it (queue.h) and leaves nothing. */
-static void creation_fails(void **state)
+/* A queue that cannot be started is destroyed, with its transport, and leaves nothing. */
+static void start_fails(void **state)
 {
 	static struct mock_wire wire;
 	struct mock_disk disk;
@@ -273,12 +275,13 @@ static void creation_fails(void **state)
 	mock_wire_init(&wire, &fixture.journal, 32);
 	mock_disk_init(&disk, &fixture.journal);
 	wire.event_fd = -1; /* cannot be watched */
-	assert_int_equal(
-		queue_create(fixture.loop, &wire.transport, &disk.disk, &events, &queue, &error),
-		-EBADF);
+	assert_int_equal(queue_create(&wire.transport, &disk.disk, &disk.disk.limits, &events,
+				      &queue, &error),
+			 0);
+	assert_int_equal(queue_start(queue, fixture.loop, &error), -EBADF);
+	queue_destroy(queue);
 	assert_int_equal(wire.nr_free, 1);
 	assert_int_equal(disk.nr_queues, 0);
-	assert_null(queue);
 	end();
 }
 
@@ -296,7 +299,7 @@ int main(void)
 		CASE(quiesce_before_the_first_pass),
 		CASE(quiesce_under_a_flood),
 		CASE(broken_ring_sleeps),
-		CASE(creation_fails),
+		CASE(start_fails),
 	};
 
 	return cmocka_run_group_tests(cases, NULL, NULL);

@@ -206,11 +206,13 @@ static void disks(void **state)
 	assert_int_equal(vbd_nodes_read_disk(&nodes, &spec, &error), 0);
 	assert_string_equal(spec.params, "aio:/srv/a:b.img");
 	assert_true(spec.writable && !spec.cdrom && !spec.removable);
+	assert_true(spec.discard); /* libxl before 4.5 wrote no discard-enable */
+	fake_store_set(BACKEND "/discard-enable", "0");
 	fake_store_set(BACKEND "/mode", "r");
 	fake_store_set(BACKEND "/device-type", "cdrom");
 	fake_store_set(BACKEND "/removable", "1");
 	assert_int_equal(vbd_nodes_read_disk(&nodes, &spec, &error), 0);
-	assert_true(!spec.writable && spec.cdrom && spec.removable);
+	assert_true(!spec.writable && spec.cdrom && spec.removable && !spec.discard);
 	/* A mode we do not know must not become one that writes. */
 	fake_store_set(BACKEND "/mode", "w!");
 	assert_int_equal(vbd_nodes_read_disk(&nodes, &spec, &error), -EINVAL);
@@ -235,6 +237,8 @@ static void frontend_write(const char *keys)
 		fake_store_set(path, value);
 	}
 }
+
+static const struct vbd_ring_limits limits = {.order = 4, .queues = 4};
 
 static void rings(void **state)
 {
@@ -279,7 +283,12 @@ static void rings(void **state)
 		{"ring-ref=8 event-channel=15 protocol=a-name-that-is-longer-than-any-protocol's",
 		 -1, 0, 0, 0},
 		/* R21: more queues than were offered. */
+		{"multi-queue-num-queues=5 ring-ref=8 event-channel=15", -1, 0, 0, 0},
+		/* ... or not where two of them should be, or half of them. */
 		{"multi-queue-num-queues=2 ring-ref=8 event-channel=15", -1, 0, 0, 0},
+		{"multi-queue-num-queues=2 queue-0/ring-ref=8 queue-0/event-channel=15 queue-1/event-channel=16",
+		 -1, 0, 0, 0},
+		{"ring-ref=8 event-channel=15 feature-persistent=yes", -1, 0, 0, 0},
 		{"multi-queue-num-queues=0 ring-ref=8 event-channel=15", -1, 0, 0, 0},
 		{"multi-queue-num-queues=abc ring-ref=8 event-channel=15", -1, 0, 0, 0},
 	};
@@ -291,7 +300,7 @@ static void rings(void **state)
 		int err;
 
 		frontend_write(rows[i].keys);
-		err = vbd_nodes_read_ring(&nodes, &keys, &error);
+		err = vbd_nodes_read_ring(&nodes, &limits, &keys, &error);
 		if ((err < 0) != (rows[i].err < 0))
 			fail_msg("%s: %d (%s)", rows[i].keys, err, error.text);
 		if (err) {
@@ -301,9 +310,38 @@ static void rings(void **state)
 			continue;
 		}
 		assert_int_equal(keys.order, rows[i].order);
-		assert_int_equal(keys.grefs[0], rows[i].first_gref);
-		assert_int_equal(keys.grefs[(1u << keys.order) - 1], rows[i].last_gref);
+		assert_int_equal(keys.queues[0].grefs[0], rows[i].first_gref);
+		assert_int_equal(keys.queues[0].grefs[(1u << keys.order) - 1], rows[i].last_gref);
 	}
+}
+
+/* The layout that Linux blkfront writes for two queues of two pages (dump of a 6.12 guest). */
+static void queues(void **state)
+{
+	struct vbd_ring_keys keys;
+	struct error error;
+
+	(void)state;
+	frontend_write("multi-queue-num-queues=2 ring-page-order=1 feature-persistent=1 "
+		       "queue-0/ring-ref0=8 queue-0/ring-ref1=9 queue-0/event-channel=15 "
+		       "queue-1/ring-ref0=18 queue-1/ring-ref1=19 queue-1/event-channel=16");
+	assert_int_equal(vbd_nodes_read_ring(&nodes, &limits, &keys, &error), 0);
+	assert_int_equal(keys.nr_queues, 2);
+	assert_int_equal(keys.order, 1);
+	assert_true(keys.persistent);
+	assert_int_equal(keys.queues[0].grefs[0], 8);
+	assert_int_equal(keys.queues[0].grefs[1], 9);
+	assert_int_equal(keys.queues[0].event_channel, 15);
+	assert_int_equal(keys.queues[1].grefs[0], 18);
+	assert_int_equal(keys.queues[1].grefs[1], 19);
+	assert_int_equal(keys.queues[1].event_channel, 16);
+	/* What was offered is the limit, not what could be. */
+	assert_int_equal(
+		vbd_nodes_read_ring(&nodes, &(struct vbd_ring_limits){1, 1}, &keys, &error),
+		-EINVAL);
+	assert_int_equal(
+		vbd_nodes_read_ring(&nodes, &(struct vbd_ring_limits){0, 2}, &keys, &error),
+		-EINVAL);
 }
 
 static void protocols(void **state)
@@ -313,11 +351,11 @@ static void protocols(void **state)
 
 	(void)state;
 	frontend_write("ring-ref=8 event-channel=15 protocol=foo");
-	assert_int_equal(vbd_nodes_read_ring(&nodes, &keys, &error), 0);
+	assert_int_equal(vbd_nodes_read_ring(&nodes, &limits, &keys, &error), 0);
 	assert_true(keys.has_protocol);
 	assert_string_equal(keys.protocol, "foo");
 	frontend_write("ring-ref=8 event-channel=15");
-	assert_int_equal(vbd_nodes_read_ring(&nodes, &keys, &error), 0);
+	assert_int_equal(vbd_nodes_read_ring(&nodes, &limits, &keys, &error), 0);
 	assert_false(keys.has_protocol);
 }
 
@@ -368,7 +406,17 @@ static void conflicts(void **state)
 	assert_true(fake_store_nr_calls() < 10000);
 }
 
-static const struct vbd_features features = {131072, 512, 4096, true};
+static const struct vbd_features features = {
+	.rings = {.order = 4, .queues = 4},
+	.nr_sectors512 = 131072,
+	.sector_bytes = 512,
+	.physical_sector_bytes = 4096,
+	.max_indirect = 256,
+	.flush = true,
+	.discard = true,
+	.discard_granularity_bytes = 4096,
+	.discard_alignment_bytes = 512,
+};
 
 static void advertise(void **state)
 {
@@ -381,6 +429,15 @@ static void advertise(void **state)
 		{"info", "0"},
 		{"max-ring-page-order", "4"},
 		{"max-ring-pages", "16"},
+		{"multi-queue-max-queues", "4"},
+		{"feature-max-indirect-segments", "256"},
+		{"feature-discard", "1"},
+		{"discard-granularity", "4096"},
+		{"discard-alignment", "512"},
+		{"discard-secure", "0"},
+		/* What is not offered is said not to be: another backend may have offered it. */
+		{"feature-persistent", "0"},
+		{"feature-barrier", "0"},
 		{"state", "2"},
 	};
 	struct vbd_disk_spec spec;
@@ -394,9 +451,6 @@ static void advertise(void **state)
 		snprintf(path, sizeof(path), BACKEND "/%s", rows[i][0]);
 		assert_string_equal(fake_store_get(path), rows[i][1]);
 	}
-	/* Never 1: persistent grants are off, barriers are not offered. */
-	assert_null(fake_store_get(BACKEND "/feature-persistent"));
-	assert_null(fake_store_get(BACKEND "/feature-barrier"));
 	/* Over another state, over another disk, over nothing: not. */
 	assert_int_equal(vbd_nodes_advertise(&nodes, &spec, &features, XENBUS_INITIALISING),
 			 -ESTALE);
@@ -407,6 +461,37 @@ static void advertise(void **state)
 	fake_store_remove(BACKEND);
 	assert_int_equal(vbd_nodes_advertise(&nodes, &spec, &features, XENBUS_CLOSED), -ESTALE);
 	assert_null(fake_store_get(BACKEND "/sectors"));
+}
+
+/* At Connected the guest reads the size and the indirect limit that hold for this ring. */
+static void connecting_and_resizing(void **state)
+{
+	struct vbd_features late = features;
+	struct vbd_disk_spec spec;
+	struct error error;
+
+	(void)state;
+	assert_int_equal(vbd_nodes_read_disk(&nodes, &spec, &error), 0);
+	assert_int_equal(vbd_nodes_advertise(&nodes, &spec, &features, XENBUS_INITIALISING), 0);
+	/* Another size before a frontend has come: no state is written. */
+	assert_int_equal(vbd_nodes_resize(&nodes, 131080, XENBUS_INIT_WAIT), 0);
+	assert_string_equal(fake_store_get(BACKEND "/sectors"), "131080");
+	assert_string_equal(fake_store_get(BACKEND "/state"), "2");
+	late.nr_sectors512 = 131088;
+	late.max_indirect = 32;
+	assert_int_equal(vbd_nodes_connect(&nodes, &late, XENBUS_INIT_WAIT), 0);
+	assert_string_equal(fake_store_get(BACKEND "/sectors"), "131088");
+	assert_string_equal(fake_store_get(BACKEND "/feature-max-indirect-segments"), "32");
+	assert_string_equal(fake_store_get(BACKEND "/state"), "4");
+	assert_int_equal(vbd_nodes_resize(&nodes, 262144, XENBUS_CONNECTED), 0);
+	assert_string_equal(fake_store_get(BACKEND "/sectors"), "262144");
+	/* The toolstack has ended it meanwhile. */
+	fake_store_set(BACKEND "/state", "6");
+	assert_int_equal(vbd_nodes_resize(&nodes, 131072, XENBUS_CONNECTED), -ESTALE);
+	assert_string_equal(fake_store_get(BACKEND "/sectors"), "262144");
+	fake_store_remove(BACKEND);
+	assert_int_equal(vbd_nodes_connect(&nodes, &late, XENBUS_INIT_WAIT), -ESTALE);
+	assert_null(fake_store_get(BACKEND "/state"));
 }
 
 static void info_bits(void **state)
@@ -443,10 +528,12 @@ int main(void)
 		CASE(views),
 		CASE(disks),
 		CASE(rings),
+		CASE(queues),
 		CASE(protocols),
 		CASE(states_stay_within_their_life),
 		CASE(conflicts),
 		CASE(advertise),
+		CASE(connecting_and_resizing),
 		CASE(info_bits),
 		CASE(errors_reach_the_person),
 	};

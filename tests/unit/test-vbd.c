@@ -37,7 +37,9 @@ struct test_disk {
 	struct request_list submitted, done;
 	bool holds; /* requests stay with the driver until released */
 	unsigned nr_open, nr_queues, nr_opens, nr_synced;
-	int open_error, event_fd;
+	int open_error, event_fd, flush_status;
+	uint64_t size_bytes;
+	unsigned flags;
 	char spec[64];
 };
 
@@ -54,6 +56,13 @@ static int disk_sync(struct disk *synced)
 {
 	(void)synced;
 	disk.nr_synced++;
+	return 0;
+}
+
+static int disk_refresh(struct disk *refreshed, uint64_t *size_bytes_out)
+{
+	(void)refreshed;
+	*size_bytes_out = disk.size_bytes;
 	return 0;
 }
 
@@ -79,6 +88,7 @@ static void disk_queue_destroy(struct disk_queue *queue)
 static void disk_submit(struct disk_queue *queue, struct request *request)
 {
 	(void)queue;
+	request->status = request->op == REQUEST_FLUSH ? disk.flush_status : 0;
 	if (disk.holds)
 		TAILQ_INSERT_TAIL(&disk.submitted, request, link);
 	else
@@ -121,6 +131,7 @@ static const struct driver test_driver = {
 	.name = "test",
 	.close = disk_close,
 	.sync = disk_sync,
+	.refresh = disk_refresh,
 	.queue_create = disk_queue_create,
 	.queue_destroy = disk_queue_destroy,
 	.submit = disk_submit,
@@ -131,7 +142,7 @@ static const struct driver test_driver = {
 
 int disk_open(const char *spec, unsigned flags, struct disk **disk_out, struct error *error)
 {
-	(void)flags;
+	disk.flags = flags;
 	assert_int_equal(disk.nr_open, 0); /* never twice */
 	disk.nr_opens++;
 	if (disk.open_error)
@@ -140,7 +151,7 @@ int disk_open(const char *spec, unsigned flags, struct disk **disk_out, struct e
 	disk.nr_open = 1;
 	disk.disk = (struct disk){
 		.driver = &test_driver,
-		.limits = {.size_bytes = 64u << 20,
+		.limits = {.size_bytes = disk.size_bytes,
 			   .logical_block_bytes = 512,
 			   .physical_block_bytes = 512,
 			   .memory_align_bytes = 512,
@@ -161,9 +172,27 @@ struct life {
 	struct run_file run_file;
 	struct wire_ring front;
 	int real_stderr_fd;
+	struct xen_host_ops host_ops;
+	unsigned nr_handles;
+	struct vbd_config config;
 };
 
 static struct life life;
+
+static void host_close(struct xen_host *host)
+{
+	(void)host;
+	life.nr_handles--;
+}
+
+static int host_open(void *arg, struct xen_host **host_out, struct error *error)
+{
+	(void)arg;
+	(void)error;
+	life.nr_handles++;
+	*host_out = &life.fake.host;
+	return 0;
+}
 
 static void vbd_begin(void)
 {
@@ -171,8 +200,8 @@ static void vbd_begin(void)
 	struct error error;
 
 	assert_int_equal(vbd_nodes_open(&nodes, life.store, "backend/qdisk/7/51712", &error), 0);
-	assert_int_equal(vbd_create(life.loop, life.store, &life.fake.host, &nodes, ".",
-				    &life.run_file, &life.vbd, &error),
+	assert_int_equal(vbd_create(life.loop, life.store, &nodes, &life.config, &life.run_file,
+				    &life.vbd, &error),
 			 0);
 	vbd_evaluate(life.vbd);
 }
@@ -189,8 +218,15 @@ static int set_up(void **state)
 	memset(&disk, 0, sizeof(disk));
 	TAILQ_INIT(&disk.submitted);
 	TAILQ_INIT(&disk.done);
+	disk.size_bytes = 64u << 20;
 	disk.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	fake_xen_init(&life.fake);
+	life.host_ops = *life.fake.host.ops;
+	life.host_ops.close = host_close;
+	life.fake.host.ops = &life.host_ops;
+	life.config = (struct vbd_config){.run_dir = ".", .host_open = host_open};
+	vbd_options_init(&life.config.options);
+	life.config.options.workers = 0; /* so that the test can step it */
 	fake_store_reset();
 	fake_store_set(BACKEND "/frontend", FRONTEND);
 	fake_store_set(BACKEND "/params", "aio:/a");
@@ -198,7 +234,7 @@ static int set_up(void **state)
 	fake_store_set(BACKEND "/online", "1");
 	fake_store_set(BACKEND "/state", "1");
 	fake_store_set(FRONTEND "/state", "1");
-	if (store_open(&life.store) || loop_create(&life.loop))
+	if (store_open(&life.store) || loop_create(&life.loop) || loop_mailbox_open(life.loop))
 		return -1;
 	return run_file_hold(&life.run_file, ".", "test-vbd-run-file", &pid);
 }
@@ -215,6 +251,7 @@ static int tear_down(void **state)
 	fake_xen_free(&life.fake);
 	assert_int_equal(disk.nr_open, 0);
 	assert_int_equal(disk.nr_queues, 0);
+	assert_int_equal(life.nr_handles, 0);
 	close(disk.event_fd);
 	dup2(life.real_stderr_fd, STDERR_FILENO);
 	close(life.real_stderr_fd);
@@ -473,6 +510,8 @@ static void bad_rings(void **state)
 	static const char *const rows[][2] = {
 		{"protocol", "foo"},
 		{"ring-page-order", "5"},
+		{"multi-queue-num-queues", "17"},
+		{"feature-persistent", "2"},
 		{"ring-ref", "99999"},
 		{"event-channel", "x"},
 	};
