@@ -133,7 +133,7 @@ int vbd_options_set(struct vbd_options *options, const char *text, struct error 
 	const char *cursor = text;
 	int err = param_next(&cursor, '\0', &param, error);
 
-	if (err != 1 || *cursor)
+	if (err != 1 || strchr(text, ','))
 		return error_set(error, EINVAL, "option \"%s\" is not of the form NAME=VALUE",
 				 text);
 	err = option_set(options, param.key, param.value);

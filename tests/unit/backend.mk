@@ -16,12 +16,14 @@ unit_backend_tests = \
 	tests/unit/test-event-loop \
 	tests/unit/test-log-limit \
 	tests/unit/test-queue \
+	tests/unit/test-queue-set \
 	tests/unit/test-request-validate \
 	tests/unit/test-run-file \
 	tests/unit/test-supervisor-rules \
 	tests/unit/test-transport-blkif \
 	tests/unit/test-vbd \
 	tests/unit/test-vbd-nodes \
+	tests/unit/test-vbd-options \
 	tests/unit/test-xenbus-state
 
 tests_unit_test_blkif_abi_SOURCES = tests/unit/test-blkif-abi.c tests/unit/unit.h $(unit_wire)
@@ -41,6 +43,10 @@ tests_unit_test_event_loop_SOURCES = tests/unit/test-event-loop.c
 tests_unit_test_event_loop_LDADD = $(unit_libs)
 tests_unit_test_log_limit_SOURCES = tests/unit/test-log-limit.c
 tests_unit_test_log_limit_LDADD = $(unit_libs)
+tests_unit_test_queue_set_SOURCES = tests/unit/test-queue-set.c $(unit_mock_path)
+tests_unit_test_queue_set_LDADD = $(unit_libs) -lpthread
+tests_unit_test_vbd_options_SOURCES = tests/unit/test-vbd-options.c
+tests_unit_test_vbd_options_LDADD = $(unit_libs) drivers/libdrivers.a
 tests_unit_test_queue_SOURCES = tests/unit/test-queue.c $(unit_mock_path)
 tests_unit_test_queue_LDADD = $(unit_libs)
 tests_unit_test_run_file_SOURCES = tests/unit/test-run-file.c

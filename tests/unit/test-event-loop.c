@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -454,6 +455,105 @@ static void stop_before_run(void **state)
 
 #define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
+/* ---- Messages ----------------------------------------------------------------------------------- */
+
+struct numbered_message {
+	struct loop_message message;
+	unsigned number;
+	struct numbered_message *takes_back;
+};
+
+static unsigned delivered[16], nr_delivered;
+
+static void number_deliver(struct loop_message *message)
+{
+	struct numbered_message *numbered = (struct numbered_message *)message;
+
+	delivered[nr_delivered++] = numbered->number;
+	if (numbered->takes_back)
+		loop_unpost(loop, &numbered->takes_back->message);
+}
+
+/* In order, once however often they were posted; a handler may take back those behind it. */
+static void messages_in_order(void **state)
+{
+	struct numbered_message messages[4];
+
+	(void)state;
+	nr_delivered = 0;
+	assert_int_equal(loop_mailbox_open(loop), 0);
+	for (unsigned i = 0; i < 4; i++)
+		messages[i] =
+			(struct numbered_message){.message.deliver = number_deliver, .number = i};
+	messages[0].takes_back = &messages[3];
+	loop_post(loop, &messages[2].message);
+	loop_post(loop, &messages[0].message);
+	loop_post(loop, &messages[2].message);
+	loop_post(loop, &messages[3].message);
+	loop_post(loop, &messages[1].message);
+	loop_unpost(loop, &messages[1].message);
+	loop_unpost(loop, &messages[1].message);
+	assert_int_equal(loop_step(loop, 0), 1);
+	assert_int_equal(nr_delivered, 2);
+	assert_int_equal(delivered[0], 2);
+	assert_int_equal(delivered[1], 0);
+	assert_int_equal(loop_step(loop, 0), 0);
+	/* Delivered, and so it can be posted again. */
+	loop_post(loop, &messages[2].message);
+	assert_int_equal(loop_step(loop, 0), 1);
+	assert_int_equal(nr_delivered, 3);
+}
+
+#define NR_POSTED 20000
+
+struct poster {
+	struct loop_message message;
+	unsigned written; /* by the thread, before it posts */
+	unsigned read;	  /* by the loop: must never be behind */
+	pthread_t thread;
+};
+
+static void poster_deliver(struct loop_message *message)
+{
+	struct poster *poster = container_of(message, struct poster, message);
+
+	poster->read = __atomic_load_n(&poster->written, __ATOMIC_RELAXED);
+}
+
+static void *poster_run(void *arg)
+{
+	struct poster *poster = arg;
+
+	for (unsigned i = 1; i <= NR_POSTED; i++) {
+		__atomic_store_n(&poster->written, i, __ATOMIC_RELAXED);
+		loop_post(loop, &poster->message);
+	}
+	return NULL;
+}
+
+/* Whatever was written before a message was posted is seen once it was delivered: no last message is lost. */
+static void messages_from_threads(void **state)
+{
+	struct poster posters[3];
+	bool missing = true;
+
+	(void)state;
+	assert_int_equal(loop_mailbox_open(loop), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		posters[i] = (struct poster){.message.deliver = poster_deliver};
+		assert_int_equal(pthread_create(&posters[i].thread, NULL, poster_run, &posters[i]),
+				 0);
+	}
+	while (missing) {
+		assert_true(loop_step(loop, 10000) > 0); /* a lost wake-up is a time-out */
+		missing = false;
+		for (unsigned i = 0; i < 3; i++)
+			missing |= posters[i].read != NR_POSTED;
+	}
+	for (unsigned i = 0; i < 3; i++)
+		pthread_join(posters[i].thread, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -472,6 +572,8 @@ int main(void)
 		CASE(signals),
 		CASE(run_until_stop),
 		CASE(stop_before_run),
+		CASE(messages_in_order),
+		CASE(messages_from_threads),
 	};
 
 	return cmocka_run_group_tests(cases, NULL, NULL);
