@@ -228,6 +228,20 @@ static int run_file_take(const struct options *options, const struct vbd_address
 	return err;
 }
 
+/* Nodes that no toolstack writes: told where the person looks, and closed, as a disk that cannot be opened.
+ * A VBD that is past its beginning is left alone. */
+static enum vbdisk_exit nodes_refuse(struct vbd_nodes *nodes, const char *text)
+{
+	struct xenbus_view view;
+
+	if (vbd_nodes_report_error(nodes, text))
+		log_warning("cannot write the error node %s", nodes->error_dir);
+	if (vbd_nodes_read_view(nodes, &view) || view.backend != XENBUS_INITIALISING ||
+	    vbd_nodes_set_state(nodes, XENBUS_CLOSED, XENBUS_INITIALISING))
+		return VBDISK_EXIT_NOT_STARTABLE;
+	return VBDISK_EXIT_UNSERVABLE;
+}
+
 static enum vbdisk_exit vbd_find_and_serve(struct options *options, struct store *store)
 {
 	enum vbdisk_exit status = VBDISK_EXIT_FAILURE;
@@ -239,6 +253,8 @@ static enum vbdisk_exit vbd_find_and_serve(struct options *options, struct store
 
 	if (err) {
 		log_error("%s", error.text);
+		if (err == -EBADMSG || err == -E2BIG)
+			return nodes_refuse(&nodes, error.text);
 		return err == -EINVAL ? VBDISK_EXIT_USAGE : VBDISK_EXIT_NOT_STARTABLE;
 	}
 	snprintf(subject, sizeof(subject), "vbd %u/%u", nodes.address.domid, nodes.address.devid);

@@ -86,6 +86,23 @@ static int backend_path_make(struct vbd_nodes *nodes, const char *path)
 	return len < 0 || (size_t)len >= sizeof(nodes->backend) ? -ENAMETOOLONG : 0;
 }
 
+/* The frontend's directory is in the home of the domain that the backend directory is for. */
+static int frontend_check(const struct vbd_nodes *nodes, struct error *error)
+{
+	char home[VBD_PATH_MAX];
+	int err = store_domain_path(nodes->store, nodes->address.domid, home, sizeof(home));
+	size_t len = strlen(home);
+
+	if (err)
+		return error_set(error, -err, "cannot find the home of domain %u: %s",
+				 nodes->address.domid, strerror(-err));
+	if (strncmp(nodes->frontend, home, len) || nodes->frontend[len] != '/')
+		return error_set(error, EBADMSG,
+				 "%s/frontend is %s, which is not in the home of domain %u (%s)",
+				 nodes->backend, nodes->frontend, nodes->address.domid, home);
+	return 0;
+}
+
 int vbd_nodes_open(struct vbd_nodes *nodes, struct store *store, const char *path,
 		   struct error *error)
 {
@@ -107,7 +124,7 @@ int vbd_nodes_open(struct vbd_nodes *nodes, struct store *store, const char *pat
 	if (err)
 		return error_set(error, -err, "cannot read %s/frontend: %s; is the disk attached?",
 				 nodes->backend, strerror(-err));
-	return 0;
+	return frontend_check(nodes, error);
 }
 
 static int watch_key(struct vbd_nodes *nodes, const char *dir, const char *key)
@@ -152,7 +169,8 @@ int vbd_nodes_read_view(struct vbd_nodes *nodes, struct xenbus_view *view)
 	err = store_read_number(nodes->store, nodes->backend, "online", 1, &online);
 	if (err && err != -ENOENT && err != -EINVAL)
 		return err;
-	view->online = online;
+	/* Only the toolstack's 0, or no key at all, ends a disk's life; a text that is neither does not. */
+	view->online = online || err == -EINVAL;
 	err = state_read(nodes, nodes->frontend, &view->frontend);
 	/* A frontend that took its nodes away, or took away our right to read them, has left. */
 	if (err == -ENOENT || err == -EACCES)

@@ -59,6 +59,16 @@ check_like "no mode node: the error node names it" "51744/mode" "$(error_node 1 
 check_is "no mode node: one process was started for it" 1 "$(grep -c 'vbd 1/51744: started' "$scratch/vbdiskd.log")"
 xenstore-rm $incomplete
 
+# A frontend that is another domain's, or none at all.
+for frontend in /local/domain/0/device/vbd/51744 /local/domain/11/device/vbd/51744 "$(printf '/%0300d' 1)"; do
+	xenstore-write $incomplete/frontend "$frontend" $incomplete/frontend-id 1 $incomplete/online 1 \
+		$incomplete/params "aio:$good" $incomplete/mode w $incomplete/state 1
+	check "frontend ${frontend:0:20}...: closed" eventually be_state_is 1 51744 6
+	check_like "frontend ${frontend:0:20}...: the error node names the key" "51744/frontend" "$(error_node 1 51744)"
+	xenstore-rm $incomplete
+	eventually vbd_gone 1 51744
+done
+
 # Locked by another VBD.
 loopback attach 1 xvda "aio:$good"
 loopback wait 1 xvda --backend-state 2

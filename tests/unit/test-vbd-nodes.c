@@ -141,6 +141,10 @@ static void opening(void **state)
 	assert_int_equal(vbd_nodes_open(&other, store, "backend/qdisk/4/51712", &error), -ENOENT);
 	assert_int_equal(vbd_nodes_open(&other, store, "qdisk/3/51712", &error), -EINVAL);
 	assert_non_null(strstr(error.text, "qdisk/3/51712"));
+	/* Another domain's nodes are none of a frontend's, whatever the path begins with. */
+	fake_store_set(BACKEND "/frontend", "/local/domain/33/device/vbd/51712");
+	assert_int_equal(vbd_nodes_open(&other, store, BACKEND, &error), -EBADMSG);
+	assert_non_null(strstr(error.text, "/local/domain/33/device/vbd/51712"));
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------ */
@@ -187,6 +191,9 @@ static void views(void **state)
 	assert_int_equal(vbd_nodes_read_view(&nodes, &view), 0);
 	assert_true(view.backend_exists && view.online);
 	assert_int_equal(view.backend, XENBUS_INITIALISING);
+	fake_store_set(BACKEND "/online", "7"); /* faults.md X07 */
+	assert_int_equal(vbd_nodes_read_view(&nodes, &view), 0);
+	assert_true(view.online);
 	fake_store_set(BACKEND "/online", "0");
 	assert_int_equal(vbd_nodes_read_view(&nodes, &view), 0);
 	assert_false(view.online);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "backend/blkif-abi.h"
+#include "backend/clock.h"
 #include "backend/event-loop.h"
 #include "backend/run-file.h"
 #include "backend/vbd.h"
@@ -227,6 +228,7 @@ static int set_up(void **state)
 	life.config = (struct vbd_config){.run_dir = ".", .host_open = host_open};
 	vbd_options_init(&life.config.options);
 	life.config.options.workers = 0; /* so that the test can step it */
+	life.config.options.queues = 4;
 	fake_store_reset();
 	fake_store_set(BACKEND "/frontend", FRONTEND);
 	fake_store_set(BACKEND "/params", "aio:/a");
@@ -662,6 +664,170 @@ static void broken_ring(void **state)
 	ended_expect(VBDISK_EXIT_OK);
 }
 
+/* An empty drive is closed, so that no guest waits for it, and nothing is reported as wrong. */
+static void empty_drive(void **state)
+{
+	(void)state;
+	fake_store_set(BACKEND "/device-type", "cdrom");
+	fake_store_set(BACKEND "/params", "aio:");
+	fake_store_set(BACKEND "/mode", "r");
+	vbd_begin();
+	ended_expect(VBDISK_EXIT_OK);
+	backend_expect(XENBUS_CLOSED);
+	assert_null(fake_store_get(ERROR_NODE));
+	assert_int_equal(disk.nr_opens, 0);
+}
+
+/* Grown storage: the bounds first, then the guest hears of it (sectors and state in one transaction);
+ * shrunk storage is told only when a person says so. */
+static void resize(void **state)
+{
+	(void)state;
+	connect_frontend();
+	assert_string_equal(fake_store_get(BACKEND "/sectors"), "131072");
+	disk.size_bytes = 128u << 20;
+	vbd_size_changed(life.vbd);
+	settle();
+	assert_string_equal(fake_store_get(BACKEND "/sectors"), "262144");
+	backend_expect(XENBUS_CONNECTED);
+	disk.size_bytes = 32u << 20;
+	vbd_size_changed(life.vbd);
+	settle();
+	assert_string_equal(fake_store_get(BACKEND "/sectors"), "65536");
+	request_send(1);
+	answer_expect(1);
+	fake_store_remove(BACKEND);
+	ended_expect(VBDISK_EXIT_OK);
+}
+
+/* The same by itself, every few seconds while a guest is connected; never smaller. */
+static void resize_poll(void **state)
+{
+	uint64_t now_ns = 1000 * NSEC_PER_SEC;
+
+	(void)state;
+	clock_set_fake(now_ns);
+	connect_frontend();
+	disk.size_bytes = 32u << 20;
+	clock_set_fake(now_ns += 5 * NSEC_PER_SEC);
+	settle();
+	assert_string_equal(fake_store_get(BACKEND "/sectors"), "131072");
+	disk.size_bytes = 65u << 20;
+	clock_set_fake(now_ns += 5 * NSEC_PER_SEC);
+	settle();
+	assert_string_equal(fake_store_get(BACKEND "/sectors"), "133120");
+	/* Found at the next connection, too, when nobody looked between. */
+	frontend_says(XENBUS_CLOSED);
+	disk.size_bytes = 66u << 20;
+	frontend_says(XENBUS_INITIALISING);
+	frontend_offers();
+	assert_string_equal(fake_store_get(BACKEND "/sectors"), "135168");
+	fake_store_remove(BACKEND);
+	ended_expect(VBDISK_EXIT_OK);
+}
+
+static void flush_send(uint64_t id)
+{
+	struct wire_request request = {.operation = 3, .id = id};
+	uint64_t one = 1;
+
+	wire_x86_64.front_put(&life.front, &request);
+	wire_x86_64.front_push(&life.front);
+	assert_int_equal(write(life.fake.event_fd, &one, sizeof(one)), sizeof(one));
+	settle();
+}
+
+/* xen-contract.md §4.3: an empty flush is never answered with an error. Held: the alarm is raised. */
+static void flush_failure_holds(void **state)
+{
+	struct wire_response response;
+
+	(void)state;
+	connect_frontend();
+	disk.flush_status = -EIO;
+	flush_send(1);
+	assert_false(wire_x86_64.front_get(&life.front, &response));
+	assert_non_null(strstr(fake_store_get(ERROR_NODE), "flush"));
+	backend_expect(XENBUS_CONNECTED);
+	/* The next life of the frontend is not trusted either. */
+	disk.flush_status = 0;
+	frontend_says(XENBUS_CLOSED);
+	frontend_says(XENBUS_INITIALISING);
+	frontend_offers();
+	flush_send(2);
+	assert_false(wire_x86_64.front_get(&life.front, &response));
+	fake_store_remove(BACKEND);
+	ended_expect(VBDISK_EXIT_OK);
+}
+
+/* flush-failure=fail: the disk is closed under the guest, and is not connected again. */
+static void flush_failure_fails(void **state)
+{
+	struct wire_response response;
+
+	(void)state;
+	life.config.options.close_on_flush_error = true;
+	connect_frontend();
+	disk.flush_status = -EIO;
+	flush_send(1);
+	assert_false(wire_x86_64.front_get(&life.front, &response));
+	backend_expect(XENBUS_CLOSING);
+	assert_int_equal(life.fake.nr_mapped + life.fake.nr_bound, 0);
+	frontend_says(XENBUS_CLOSED);
+	frontend_says(XENBUS_INITIALISING);
+	frontend_offers();
+	backend_expect(XENBUS_CLOSING);
+	assert_int_equal(life.fake.nr_mapped + life.fake.nr_bound, 0);
+	fake_store_remove(BACKEND);
+	ended_expect(VBDISK_EXIT_OK);
+}
+
+/* A xenstore that refuses is not a lost one: asked again, and the life goes on. */
+static void xenstore_refuses_for_a_while(void **state)
+{
+	uint64_t now_ns = 1000 * NSEC_PER_SEC;
+
+	(void)state;
+	clock_set_fake(now_ns);
+	vbd_begin();
+	settle();
+	fake_store_knobs.nr_conflicts = 1500; /* more than a transaction is tried again for */
+	frontend_offers();
+	for (int i = 0; i < 5; i++) {
+		clock_set_fake(now_ns += 2 * NSEC_PER_SEC);
+		settle();
+	}
+	frontend_says(XENBUS_CLOSED);
+	frontend_says(XENBUS_INITIALISING);
+	frontend_offers();
+	backend_expect(XENBUS_CONNECTED);
+	request_send(1);
+	answer_expect(1);
+	fake_store_remove(BACKEND);
+	ended_expect(VBDISK_EXIT_OK);
+}
+
+/* R21: two rings, of which the second cannot be had: none is attached. */
+static void half_a_multi_queue(void **state)
+{
+	(void)state;
+	vbd_begin();
+	settle();
+	fake_store_set(FRONTEND "/protocol", "x86_64-abi");
+	fake_store_set(FRONTEND "/multi-queue-num-queues", "2");
+	fake_store_set_number(FRONTEND "/queue-0/ring-ref", RING_GREF);
+	fake_store_set_number(FRONTEND "/queue-0/event-channel", FAKE_REMOTE_PORT);
+	fake_store_set_number(FRONTEND "/queue-1/ring-ref", 99999);
+	fake_store_set_number(FRONTEND "/queue-1/event-channel", FAKE_REMOTE_PORT);
+	frontend_says(XENBUS_INITIALISED);
+	backend_expect(XENBUS_CLOSING);
+	assert_non_null(fake_store_get(ERROR_NODE));
+	assert_int_equal(life.fake.nr_mapped + life.fake.nr_bound, 0);
+	assert_int_equal(life.nr_handles, 0);
+	fake_store_remove(BACKEND);
+	ended_expect(VBDISK_EXIT_OK);
+}
+
 /* Any walk of a frontend and of the toolstack's online: no crash, no loop, and in the end a detach that
  * ends. */
 static void random_walk(void **state)
@@ -716,6 +882,13 @@ int main(void)
 		CASE(xenstore_lost_with_a_ring),
 		CASE(xenstore_lost_without_a_ring),
 		CASE(broken_ring),
+		CASE(empty_drive),
+		CASE(resize),
+		CASE(resize_poll),
+		CASE(flush_failure_holds),
+		CASE(flush_failure_fails),
+		CASE(xenstore_refuses_for_a_while),
+		CASE(half_a_multi_queue),
 		CASE(random_walk),
 	};
 
