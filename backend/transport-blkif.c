@@ -29,6 +29,7 @@ struct transport_blkif {
 	void *ring_pages; /* mapped from the guest; NULL once disconnected */
 	unsigned nr_ring_pages;
 	struct blkif_ring ring;
+	struct blkif_offer offer;
 
 	uint8_t *buffers;	 /* nr_slots * REQUEST_BUFFER_BYTES; pages appear when first used */
 	struct xen_copy *pieces; /* of the batch being copied: nr_slots * BLKIF_MAX_SEGMENTS */
@@ -92,7 +93,7 @@ static int blkif_pop(struct transport *transport, struct request *request)
 
 	if (ret <= 0)
 		return ret;
-	request->status = blkif_decode(blkif->ring.abi, slot, &scratch->wire);
+	request->status = blkif_decode(blkif->ring.abi, &blkif->offer, slot, &scratch->wire);
 	request->state = REQUEST_DECODED;
 	if (request->status) {
 		log_limited(&blkif->decode_log, LOG_LEVEL_WARNING,
@@ -292,6 +293,7 @@ int transport_blkif_attach(struct xen_host *host, uint32_t domid,
 	blkif->transport.nr_slots = nr_slots;
 	blkif->host = host;
 	blkif->domid = domid;
+	blkif->offer.barrier = params->barrier;
 	blkif->nr_ring_pages = 1u << params->order;
 	blkif->pieces = calloc((size_t)nr_slots * BLKIF_MAX_SEGMENTS, sizeof(*blkif->pieces));
 	blkif->buffers = mmap(NULL, nr_slots * REQUEST_BUFFER_BYTES, PROT_READ | PROT_WRITE,

@@ -340,7 +340,7 @@ static int ring_attach(struct vbd *vbd, struct blkif_ring_params *params, struct
 
 static void vbd_connect(struct vbd *vbd)
 {
-	struct blkif_ring_params params;
+	struct blkif_ring_params params = {0};
 	struct error error;
 	int err;
 
