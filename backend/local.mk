@@ -5,10 +5,13 @@ noinst_LIBRARIES += backend/libbackend.a
 backend_libbackend_a_CPPFLAGS = $(AM_CPPFLAGS) -DRUNSTATEDIR='"$(runstatedir)"'
 backend_libbackend_a_SOURCES = \
 	backend/blkif-abi.c backend/blkif-abi.h \
+	backend/blkif-data.c backend/blkif-data.h \
 	backend/blkif-decode.c backend/blkif-decode.h \
 	backend/blkif-ring.c backend/blkif-ring.h \
 	backend/child.c backend/child.h \
 	backend/clock.c backend/clock.h \
+	backend/copy-batch.c backend/copy-batch.h \
+	backend/data-memory.c backend/data-memory.h \
 	backend/dataplane.c backend/dataplane.h \
 	backend/event-loop.c backend/event-loop.h \
 	backend/exit-status.h \

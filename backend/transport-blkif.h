@@ -2,7 +2,7 @@
  *
  * The blkif transport: a ring, its grants and its event channel as struct transport.
  *
- * Owns: the mapped ring pages, the bound port, and a private buffer for each request's data.
+ * Owns: the mapped ring pages, the bound port; the data is blkif-data.h's.
  * Trusts / does not trust: the guest, in nothing. Data travels by grant copy into private memory, so
  *   the guest cannot change it under a driver, and its death cannot hurt I/O in flight.
  * Runs on: the queue's thread. attach, disconnect and free make hypercalls; the rest never blocks.

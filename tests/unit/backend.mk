@@ -3,6 +3,8 @@
 
 unit_libs = backend/libbackend.a xenstore/libxenstore_side.a $(CMOCKA_LIBS)
 unit_wire = tests/unit/wire-x86_32.c tests/unit/wire-x86_64.c tests/unit/wire.h tests/unit/wire-impl.h
+unit_guest = tests/unit/blkif-guest.c tests/unit/blkif-guest.h \
+	tests/unit/fake-xen.c tests/unit/fake-xen.h $(unit_wire)
 unit_mock_path = tests/unit/mock-path.c tests/unit/mock-path.h
 
 EXTRA_DIST += tests/vectors/blkif-requests.txt tests/vectors/blkif-responses.txt
@@ -10,8 +12,10 @@ EXTRA_DIST += tests/vectors/blkif-requests.txt tests/vectors/blkif-responses.txt
 unit_backend_tests = \
 	tests/unit/test-blkif-abi \
 	tests/unit/test-blkif-decode \
+	tests/unit/test-blkif-indirect \
 	tests/unit/test-blkif-ring \
 	tests/unit/test-child \
+	tests/unit/test-data-memory \
 	tests/unit/test-dataplane \
 	tests/unit/test-event-loop \
 	tests/unit/test-log-limit \
@@ -29,10 +33,14 @@ tests_unit_test_blkif_abi_LDADD = $(unit_libs)
 tests_unit_test_blkif_decode_SOURCES = tests/unit/test-blkif-decode.c \
 	tests/unit/vectors.c tests/unit/vectors.h
 tests_unit_test_blkif_decode_LDADD = $(unit_libs)
+tests_unit_test_blkif_indirect_SOURCES = tests/unit/test-blkif-indirect.c $(unit_guest)
+tests_unit_test_blkif_indirect_LDADD = $(unit_libs)
 tests_unit_test_blkif_ring_SOURCES = tests/unit/test-blkif-ring.c $(unit_wire)
 tests_unit_test_blkif_ring_LDADD = $(unit_libs) -lpthread
 tests_unit_test_child_SOURCES = tests/unit/test-child.c
 tests_unit_test_child_LDADD = $(unit_libs)
+tests_unit_test_data_memory_SOURCES = tests/unit/test-data-memory.c
+tests_unit_test_data_memory_LDADD = $(unit_libs)
 tests_unit_test_dataplane_SOURCES = tests/unit/test-dataplane.c $(unit_mock_path)
 tests_unit_test_dataplane_LDADD = $(unit_libs)
 tests_unit_test_request_validate_SOURCES = tests/unit/test-request-validate.c
@@ -47,8 +55,7 @@ tests_unit_test_run_file_SOURCES = tests/unit/test-run-file.c
 tests_unit_test_run_file_LDADD = $(unit_libs)
 tests_unit_test_supervisor_rules_SOURCES = tests/unit/test-supervisor-rules.c
 tests_unit_test_supervisor_rules_LDADD = $(unit_libs)
-tests_unit_test_transport_blkif_SOURCES = tests/unit/test-transport-blkif.c \
-	tests/unit/fake-xen.c tests/unit/fake-xen.h $(unit_wire)
+tests_unit_test_transport_blkif_SOURCES = tests/unit/test-transport-blkif.c $(unit_guest)
 tests_unit_test_transport_blkif_LDADD = $(unit_libs)
 tests_unit_test_vbd_SOURCES = tests/unit/test-vbd.c \
 	tests/unit/fake-xen.c tests/unit/fake-xen.h \

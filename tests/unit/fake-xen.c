@@ -77,7 +77,7 @@ static int piece_copy(struct fake_xen *fake, enum xen_copy_direction direction,
 	assert_true(piece->len_bytes > 0);
 	/* gntdev cuts at page borders of the local side; one piece must stay one. */
 	assert_int_equal((uintptr_t)piece->local % XEN_PAGE_SIZE, piece->offset_bytes);
-	if (fake->fail_piece && ++fake->nr_pieces == fake->fail_piece)
+	if (++fake->nr_pieces == fake->fail_piece)
 		return -EIO;
 	if (piece->gref >= FAKE_PAGES || fake->revoked[piece->gref])
 		return -EINVAL;
@@ -86,6 +86,8 @@ static int piece_copy(struct fake_xen *fake, enum xen_copy_direction direction,
 		memcpy(piece->local, peer, piece->len_bytes);
 	else
 		memcpy(peer, piece->local, piece->len_bytes);
+	if (fake->after_piece && direction == XEN_COPY_FROM_PEER)
+		fake->after_piece(fake, piece);
 	return 0;
 }
 
@@ -97,6 +99,8 @@ static int fake_copy(struct xen_host *host, uint32_t domid, enum xen_copy_direct
 	assert_int_equal(domid, FAKE_DOMID);
 	assert_true(nr > 0 && nr <= fake->nr_reserved);
 	fake->nr_copy_calls++;
+	if (fake->leave_status)
+		return 0;
 	for (unsigned i = 0; i < nr; i++)
 		pieces[i].status = fake->copy_error ? fake->copy_error
 						    : piece_copy(fake, direction, &pieces[i]);
