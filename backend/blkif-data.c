@@ -33,10 +33,11 @@ static size_t tables_bytes(const struct blkif_data *data)
 	return (size_t)data->nr_slots * nr_indirect_pages(data->max_indirect) * XEN_PAGE_SIZE;
 }
 
-/* iov, segments and chunks of one indirect request, in this order, which keeps each aligned. */
+/* iov, segments, chunks and pages of one indirect request, in this order, which keeps each aligned. */
 static size_t space_bytes(const struct blkif_data *data)
 {
-	size_t bytes = data->max_indirect * (sizeof(struct iovec) + sizeof(struct blkif_segment)) +
+	size_t bytes = data->max_indirect * (sizeof(struct iovec) + sizeof(struct blkif_segment) +
+					     sizeof(uint16_t)) +
 		       data->nr_chunks_most * sizeof(uint32_t);
 
 	return roundup(bytes, _Alignof(struct iovec));
@@ -53,10 +54,12 @@ static void payload_place_arrays(struct blkif_data *data, struct request *reques
 		payload->iov = (struct iovec *)space;
 		payload->segments = (struct blkif_segment *)(payload->iov + data->max_indirect);
 		payload->chunks = (uint32_t *)(payload->segments + data->max_indirect);
+		payload->pages = (uint16_t *)(payload->chunks + data->nr_chunks_most);
 	} else {
 		payload->iov = payload->plain_iov;
 		payload->segments = scratch->wire.segments;
 		payload->chunks = &payload->plain_chunk;
+		payload->pages = payload->plain_pages;
 	}
 }
 
@@ -86,11 +89,13 @@ int blkif_data_init(struct blkif_data *data, struct xen_host *host, uint32_t dom
 		return -ENOMEM;
 	if (data_memory_init(&data->memory, nr_chunks_choose(data, params->data_bytes_max)))
 		goto destroy_copy;
+	if (grant_cache_init(&data->cache, host, domid, params->persistent_grants))
+		goto destroy_memory;
 	if (!data->max_indirect)
 		return 0;
 	data->tables = memory_reserve(tables_bytes(data));
 	if (!data->tables)
-		goto destroy_memory;
+		goto destroy_cache;
 	data->spaces = memory_reserve(nr_slots * space_bytes(data));
 	if (!data->spaces)
 		goto unmap_tables;
@@ -98,6 +103,8 @@ int blkif_data_init(struct blkif_data *data, struct xen_host *host, uint32_t dom
 
 unmap_tables:
 	munmap(data->tables, tables_bytes(data));
+destroy_cache:
+	grant_cache_destroy(&data->cache);
 destroy_memory:
 	data_memory_destroy(&data->memory);
 destroy_copy:
@@ -111,6 +118,7 @@ void blkif_data_destroy(struct blkif_data *data)
 		munmap(data->spaces, data->nr_slots * space_bytes(data));
 		munmap(data->tables, tables_bytes(data));
 	}
+	grant_cache_destroy(&data->cache);
 	data_memory_destroy(&data->memory);
 	copy_batch_destroy(&data->copy);
 }
@@ -132,11 +140,30 @@ static uint16_t segment_bytes(const struct blkif_segment *segment)
 	return (uint16_t)((segment->last_sector - segment->first_sector + 1u) * BLKIF_SECTOR_BYTES);
 }
 
+static bool segment_is_mapped(const struct blkif_data *data, const struct blkif_payload *payload,
+			      unsigned idx)
+{
+	return data->cache.nr_max && payload->pages[idx] != GRANT_CACHE_MISS;
+}
+
 static uint8_t *segment_local(const struct blkif_data *data, const struct blkif_payload *payload,
 			      unsigned idx)
 {
-	return data_memory_page(&data->memory, payload->chunks, idx) +
-	       segment_offset(&payload->segments[idx]);
+	uint8_t *page = segment_is_mapped(data, payload, idx)
+				? grant_cache_addr(&data->cache, payload->pages[idx])
+				: data_memory_page(&data->memory, payload->chunks, idx);
+
+	return page + segment_offset(&payload->segments[idx]);
+}
+
+/* Find a place for each segment: the guest's own page where it is, or can be, mapped; a private one else. */
+static void segments_place(struct blkif_data *data, struct blkif_payload *payload)
+{
+	if (!data->cache.nr_max)
+		return;
+	for (unsigned i = 0; i < payload->nr_segments; i++)
+		payload->pages[i] = grant_cache_pin(&data->cache, payload->segments[i].gref);
+	payload->nr_pages = payload->nr_segments;
 }
 
 /* Segments that follow each other in memory become one iovec. */
@@ -146,6 +173,7 @@ static void iov_build(struct blkif_data *data, struct request *request)
 	struct blkif_payload *payload = &scratch->payload;
 	struct iovec *last = NULL;
 
+	segments_place(data, payload);
 	request->iov = payload->iov;
 	for (unsigned i = 0; i < payload->nr_segments; i++) {
 		uint8_t *base = segment_local(data, payload, i);
@@ -177,8 +205,11 @@ void blkif_data_release(struct blkif_data *data, struct request *request)
 	struct blkif_scratch *scratch = request->transport_scratch;
 	struct blkif_payload *payload = &scratch->payload;
 
+	for (unsigned i = 0; i < payload->nr_pages; i++)
+		if (segment_is_mapped(data, payload, i))
+			grant_cache_unpin(&data->cache, payload->pages[i]);
 	data_memory_give(&data->memory, payload->nr_chunks, payload->chunks);
-	payload->nr_chunks = 0;
+	blkif_payload_init(payload);
 }
 
 /* ---- Indirect segments -------------------------------------------------------------------------- */
@@ -260,6 +291,8 @@ void blkif_data_copy(struct blkif_data *data, struct request_list *batch, enum r
 		for (unsigned i = 0; i < payload->nr_segments; i++) {
 			const struct blkif_segment *segment = &payload->segments[i];
 
+			if (segment_is_mapped(data, payload, i))
+				continue;
 			copy_batch_add(&data->copy, request, segment_local(data, payload, i),
 				       segment->gref, segment_offset(segment),
 				       segment_bytes(segment));

@@ -15,6 +15,8 @@ backend_libbackend_a_SOURCES = \
 	backend/dataplane.c backend/dataplane.h \
 	backend/event-loop.c backend/event-loop.h \
 	backend/exit-status.h \
+	backend/grace.c backend/grace.h \
+	backend/grant-cache.c backend/grant-cache.h \
 	backend/log.c backend/log.h \
 	backend/queue.c backend/queue.h \
 	backend/request-pool.c backend/request-pool.h \
@@ -32,7 +34,7 @@ vbdisk_CPPFLAGS = $(AM_CPPFLAGS) -DRUNSTATEDIR='"$(runstatedir)"'
 vbdisk_SOURCES = backend/vbdisk.c
 vbdisk_LDADD = backend/libbackend.a drivers/libdrivers.a xenstore/libxenstore_side.a \
 	loopback/libloopback.a backend/libbackend.a \
-	$(XENSTORE_LIBS) $(XENGNTTAB_LIBS) $(XENEVTCHN_LIBS) $(AIO_LIBS)
+	$(XENSTORE_LIBS) $(XENGNTTAB_LIBS) $(XENEVTCHN_LIBS) $(AIO_LIBS) -lpthread
 
 vbdiskd_CPPFLAGS = $(AM_CPPFLAGS) -DRUNSTATEDIR='"$(runstatedir)"' -DSBINDIR='"$(sbindir)"'
 vbdiskd_SOURCES = backend/vbdiskd.c

@@ -4,7 +4,8 @@
  *
  * Owns: the mapped ring pages, the bound port; the data is blkif-data.c's.
  * Trusts / does not trust: the guest, in nothing.
- * Runs on: the queue's thread. attach, disconnect and free make hypercalls; the rest never blocks.
+ * Runs on: the queue's thread. attach makes hypercalls; disconnect and free may wait for a grace
+ *   period, if pages of the guest were kept mapped; the rest never blocks.
  * Must not know: the disk, xenstore.
  */
 #include "config.h"
@@ -51,7 +52,7 @@ static int blkif_pop(struct transport *transport, struct request *request)
 	if (ret <= 0)
 		return ret;
 	request->nr_iov = 0;
-	scratch->payload.nr_chunks = 0;
+	blkif_payload_init(&scratch->payload);
 	request->status = blkif_decode(blkif->ring.abi, &blkif->offer, slot, &scratch->wire);
 	request->state = REQUEST_DECODED;
 	if (request->status) {
@@ -66,12 +67,16 @@ static int blkif_pop(struct transport *transport, struct request *request)
 	request->offset_bytes = scratch->wire.offset_bytes;
 	request->len_bytes = scratch->wire.len_bytes;
 	blkif_data_take(&blkif->data, request);
+	transport->untidy |= blkif->data.cache.nr_mapped != 0;
 	return 1;
 }
 
 static void blkif_resolve(struct transport *transport, struct request_list *batch)
 {
-	blkif_data_resolve(&to_blkif(transport)->data, batch);
+	struct transport_blkif *blkif = to_blkif(transport);
+
+	blkif_data_resolve(&blkif->data, batch);
+	transport->untidy |= blkif->data.cache.nr_mapped != 0;
 }
 
 static void blkif_load(struct transport *transport, struct request_list *batch)
@@ -108,6 +113,12 @@ static void blkif_flush(struct transport *transport)
 	/* A port whose other end is gone cannot be notified; xenstore will tell us why soon. */
 	if (blkif_ring_publish(&blkif->ring))
 		blkif->host->ops->notify(blkif->host, blkif->port);
+}
+
+static bool blkif_tidy(struct transport *transport)
+{
+	transport->untidy = grant_cache_tidy(&to_blkif(transport)->data.cache);
+	return transport->untidy;
 }
 
 static bool blkif_arm(struct transport *transport)
@@ -149,6 +160,7 @@ static void blkif_disconnect(struct transport *transport)
 	err = blkif->host->ops->unbind(blkif->host, blkif->port);
 	if (err)
 		log_warning("cannot close event channel %u: %s", blkif->port, strerror(-err));
+	grant_cache_release(&blkif->data.cache);
 	err = blkif->host->ops->unmap(blkif->host, blkif->ring_pages, blkif->nr_ring_pages);
 	if (err)
 		log_error(
@@ -178,6 +190,7 @@ static const struct transport_ops blkif_ops = {
 	.respond = blkif_respond,
 	.flush = blkif_flush,
 	.arm = blkif_arm,
+	.tidy = blkif_tidy,
 	.disconnect = blkif_disconnect,
 	.free = blkif_free,
 	.flush_error_is_deadly = true,

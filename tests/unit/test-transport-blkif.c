@@ -315,6 +315,31 @@ static void unreachable_memory(void **state)
 	guest_disconnect();
 }
 
+/* G04: a call that says it went well and touched no status, or left a positive one, copied nothing. */
+static void statuses_that_say_nothing(void **state)
+{
+	const struct wire_segment segment = {100, 0, 7};
+	struct request_list batch;
+
+	(void)state;
+	guest_connect_as(0, 0);
+	for (unsigned round = 0; round < 2; round++) {
+		guest.fake.leave_status = round == 0;
+		guest.fake.copy_error = round == 1;
+		guest_put(1, 1, 0, 1, &segment);
+		guest_put(0, 2, 0, 1, &segment);
+		assert_int_equal(guest_pop_all(&batch), 2);
+		guest.transport->ops->load(guest.transport, &batch);
+		assert_int_equal(guest_nth(&batch, 0)->status, -EFAULT);
+		guest.transport->ops->store(guest.transport, &batch);
+		assert_int_equal(guest_nth(&batch, 1)->status, -EFAULT);
+		guest_respond_all(&batch);
+		guest_answer_expect(1, 1, -1);
+		guest_answer_expect(2, 0, -1);
+	}
+	guest_disconnect();
+}
+
 /* A request that failed already is not copied; a batch without data makes no call. */
 static void nothing_to_copy(void **state)
 {
@@ -471,6 +496,7 @@ int main(void)
 		CASE(full_batch),
 		CASE(failing_piece),
 		CASE(unreachable_memory),
+		CASE(statuses_that_say_nothing),
 		CASE(nothing_to_copy),
 		CASE(ids_and_statuses),
 		CASE(flush_with_data),
