@@ -30,8 +30,12 @@ struct transport_blkif {
 	struct blkif_offer offer;
 
 	struct blkif_data data;
+	unsigned long nr_notify_failures;
 	struct log_limit decode_log, event_log;
 };
+
+/* Of all connections: a guest can reconnect for ever. */
+static _Thread_local struct log_limit notify_log;
 
 static struct transport_blkif *to_blkif(struct transport *transport)
 {
@@ -110,9 +114,16 @@ static void blkif_flush(struct transport *transport)
 {
 	struct transport_blkif *blkif = to_blkif(transport);
 
-	/* A port whose other end is gone cannot be notified; xenstore will tell us why soon. */
-	if (blkif_ring_publish(&blkif->ring))
-		blkif->host->ops->notify(blkif->host, blkif->port);
+	int err;
+
+	if (!blkif_ring_publish(&blkif->ring))
+		return;
+	err = blkif->host->ops->notify(blkif->host, blkif->port);
+	/* The other end is gone; xenstore will tell us why soon. */
+	if (err && !blkif->nr_notify_failures++)
+		log_limited(&notify_log, LOG_LEVEL_WARNING,
+			    "cannot notify the guest through event channel %u: %s", blkif->port,
+			    strerror(abs(err)));
 }
 
 static bool blkif_tidy(struct transport *transport)

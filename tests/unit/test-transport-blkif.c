@@ -460,6 +460,35 @@ static void events(void **state)
 	guest_disconnect();
 }
 
+/* A port whose other end is gone (G12): one line for a connection, and answers go on. */
+static void notify_failures(void **state)
+{
+	const struct wire_segment segment = {100, 0, 7};
+	char path[] = "/tmp/test-transport-blkif-XXXXXX", text[4096] = "";
+	int file = mkstemp(path);
+	struct request_list batch;
+
+	(void)state;
+	assert_true(file >= 0);
+	unlink(path);
+	dup2(file, STDERR_FILENO); /* tear_down puts it back */
+	guest_connect_as(0, 0);
+	guest.fake.notify_error = -ENOENT;
+	for (unsigned id = 1; id <= 20; id++) {
+		guest_put(0, id, 0, 1, &segment);
+		assert_int_equal(guest_pop_all(&batch), 1);
+		guest_respond_all(&batch);
+		assert_int_equal(guest.fake.nr_notify, id);
+		guest_answer_expect(id, 0, 0);
+		assert_false(guest.wire->front_final_check(&guest.front)); /* notify me again */
+	}
+	guest_disconnect();
+	assert_true(pread(file, text, sizeof(text) - 1, 0) > 0);
+	close(file);
+	assert_non_null(strstr(text, "cannot notify"));
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+}
+
 static void broken_ring(void **state)
 {
 	struct request *request;
@@ -501,6 +530,7 @@ int main(void)
 		CASE(ids_and_statuses),
 		CASE(flush_with_data),
 		CASE(events),
+		CASE(notify_failures),
 		CASE(broken_ring),
 		CASE(says_that_flush_errors_are_deadly),
 	};
