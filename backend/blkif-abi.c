@@ -16,6 +16,8 @@ const struct blkif_abi blkif_abi_x86_64 = {
 	.off_id = 8,
 	.off_sector = 16,
 	.off_segments = 24,
+	.off_nr_sectors = 24,
+	.off_indirect_grefs = 28,
 };
 
 const struct blkif_abi blkif_abi_x86_32 = {
@@ -24,6 +26,8 @@ const struct blkif_abi blkif_abi_x86_32 = {
 	.off_id = 4,
 	.off_sector = 12,
 	.off_segments = 20,
+	.off_nr_sectors = 20,
+	.off_indirect_grefs = 24,
 };
 
 const struct blkif_abi blkif_abi_arm = {
@@ -32,6 +36,8 @@ const struct blkif_abi blkif_abi_arm = {
 	.off_id = 8,
 	.off_sector = 16,
 	.off_segments = 24,
+	.off_nr_sectors = 24,
+	.off_indirect_grefs = 28,
 };
 
 #if defined(__arm__) || defined(__aarch64__)

@@ -35,6 +35,7 @@ enum blkif_status {
 };
 
 #define BLKIF_MAX_SEGMENTS 11	    /* BLKIF_MAX_SEGMENTS_PER_REQUEST */
+#define BLKIF_MAX_INDIRECT_PAGES 8  /* BLKIF_MAX_INDIRECT_PAGES_PER_REQUEST */
 #define BLKIF_SECTOR_BYTES 512u	    /* the unit of all sector numbers on the wire */
 #define BLKIF_SECTORS_PER_PAGE 8u   /* XEN_PAGE_SIZE / 512 */
 #define BLKIF_SLOT_BYTES_MAX 112u   /* the larger of the two request layouts */
@@ -45,20 +46,31 @@ enum blkif_status {
 /* Same in all layouts. */
 #define BLKIF_OFF_OPERATION 0
 #define BLKIF_OFF_NR_SEGMENTS 1
-#define BLKIF_OFF_HANDLE 2
+#define BLKIF_OFF_HANDLE 2 /* not in an INDIRECT */
+#define BLKIF_OFF_DISCARD_FLAG 1
+#define BLKIF_OFF_INDIRECT_OP 1
+#define BLKIF_OFF_INDIRECT_NR_SEGMENTS 2 /* u16 */
 #define BLKIF_OFF_RSP_ID 0
 #define BLKIF_OFF_RSP_OPERATION 8
 #define BLKIF_OFF_RSP_STATUS 10
+
+#define BLKIF_DISCARD_SECURE 1u /* in the flag byte */
 
 struct blkif_abi {
 	const char *protocol; /* the frontend's `protocol` node (xen/io/protocols.h) */
 	uint8_t slot_bytes;   /* distance of two slots */
 	uint8_t off_id;
 	uint8_t off_sector;
-	uint8_t off_segments; /* segment i at + i * BLKIF_SEGMENT_BYTES */
+	uint8_t off_segments;	    /* segment i at + i * BLKIF_SEGMENT_BYTES */
+	uint8_t off_nr_sectors;	    /* u64, of a DISCARD */
+	uint8_t off_indirect_grefs; /* u32[BLKIF_MAX_INDIRECT_PAGES], of an INDIRECT */
 };
 
 #define BLKIF_SEGMENT_BYTES 8 /* gref u32, first_sect u8, last_sect u8, 2 bytes padding */
+
+/* An indirect page is a table of segments, the same in all layouts. */
+#define BLKIF_SEGMENTS_PER_INDIRECT_PAGE 512u /* XEN_PAGE_SIZE / BLKIF_SEGMENT_BYTES */
+#define BLKIF_MAX_INDIRECT_SEGMENTS (BLKIF_MAX_INDIRECT_PAGES * BLKIF_SEGMENTS_PER_INDIRECT_PAGE)
 
 struct blkif_segment {
 	uint32_t gref;
@@ -120,10 +132,10 @@ static inline void blkif_put64(uint8_t *slot, unsigned offset, uint64_t value)
 	memcpy(slot + offset, &value, sizeof(value));
 }
 
-static inline struct blkif_segment blkif_get_segment(const struct blkif_abi *abi,
-						     const uint8_t *slot, unsigned idx)
+/* Segments in a table: a slot's (at its off_segments), or a copy of indirect pages. */
+static inline struct blkif_segment blkif_table_get(const uint8_t *table, unsigned idx)
 {
-	const uint8_t *at = slot + abi->off_segments + idx * BLKIF_SEGMENT_BYTES;
+	const uint8_t *at = table + idx * BLKIF_SEGMENT_BYTES;
 
 	return (struct blkif_segment){
 		.gref = blkif_get32(at, 0),
@@ -132,14 +144,25 @@ static inline struct blkif_segment blkif_get_segment(const struct blkif_abi *abi
 	};
 }
 
-static inline void blkif_put_segment(const struct blkif_abi *abi, uint8_t *slot, unsigned idx,
-				     struct blkif_segment segment)
+static inline void blkif_table_put(uint8_t *table, unsigned idx, struct blkif_segment segment)
 {
-	uint8_t *at = slot + abi->off_segments + idx * BLKIF_SEGMENT_BYTES;
+	uint8_t *at = table + idx * BLKIF_SEGMENT_BYTES;
 
 	blkif_put32(at, 0, segment.gref);
 	at[4] = segment.first_sector;
 	at[5] = segment.last_sector;
+}
+
+static inline struct blkif_segment blkif_get_segment(const struct blkif_abi *abi,
+						     const uint8_t *slot, unsigned idx)
+{
+	return blkif_table_get(slot + abi->off_segments, idx);
+}
+
+static inline void blkif_put_segment(const struct blkif_abi *abi, uint8_t *slot, unsigned idx,
+				     struct blkif_segment segment)
+{
+	blkif_table_put(slot + abi->off_segments, idx, segment);
 }
 
 #endif

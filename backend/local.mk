@@ -5,13 +5,18 @@ noinst_LIBRARIES += backend/libbackend.a
 backend_libbackend_a_CPPFLAGS = $(AM_CPPFLAGS) -DRUNSTATEDIR='"$(runstatedir)"'
 backend_libbackend_a_SOURCES = \
 	backend/blkif-abi.c backend/blkif-abi.h \
+	backend/blkif-data.c backend/blkif-data.h \
 	backend/blkif-decode.c backend/blkif-decode.h \
 	backend/blkif-ring.c backend/blkif-ring.h \
 	backend/child.c backend/child.h \
 	backend/clock.c backend/clock.h \
+	backend/copy-batch.c backend/copy-batch.h \
+	backend/data-memory.c backend/data-memory.h \
 	backend/dataplane.c backend/dataplane.h \
 	backend/event-loop.c backend/event-loop.h \
 	backend/exit-status.h \
+	backend/grace.c backend/grace.h \
+	backend/grant-cache.c backend/grant-cache.h \
 	backend/log.c backend/log.h \
 	backend/queue.c backend/queue.h \
 	backend/queue-set.c backend/queue-set.h \
@@ -33,7 +38,7 @@ vbdisk_CPPFLAGS = $(AM_CPPFLAGS) -DRUNSTATEDIR='"$(runstatedir)"'
 vbdisk_SOURCES = backend/vbdisk.c
 vbdisk_LDADD = backend/libbackend.a drivers/libdrivers.a xenstore/libxenstore_side.a \
 	loopback/libloopback.a backend/libbackend.a \
-	$(XENSTORE_LIBS) $(XENGNTTAB_LIBS) $(XENEVTCHN_LIBS) $(AIO_LIBS)
+	$(XENSTORE_LIBS) $(XENGNTTAB_LIBS) $(XENEVTCHN_LIBS) $(AIO_LIBS) -lpthread
 
 vbdiskd_CPPFLAGS = $(AM_CPPFLAGS) -DRUNSTATEDIR='"$(runstatedir)"' -DSBINDIR='"$(sbindir)"'
 vbdiskd_SOURCES = backend/vbdiskd.c

@@ -2,24 +2,22 @@
 /*
  * The blkif transport: a ring, its grants and its event channel as struct transport.
  *
- * Owns: the mapped ring pages, the bound port, and a private buffer for each request's data.
+ * Owns: the mapped ring pages, the bound port; the data is blkif-data.c's.
  * Trusts / does not trust: the guest, in nothing.
- * Runs on: the queue's thread. attach, disconnect and free make hypercalls; the rest never blocks.
+ * Runs on: the queue's thread. attach makes hypercalls; disconnect and free may wait for a grace
+ *   period, if pages of the guest were kept mapped; the rest never blocks.
  * Must not know: the disk, xenstore.
  */
 #include "config.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#include "backend/blkif-decode.h"
+#include "backend/blkif-data.h"
 #include "backend/blkif-ring.h"
 #include "backend/log.h"
 #include "backend/transport-blkif.h"
 #include "container.h"
-
-#define REQUEST_BUFFER_BYTES ((size_t)BLKIF_MAX_SEGMENTS * XEN_PAGE_SIZE)
 
 struct transport_blkif {
 	struct transport transport;
@@ -29,58 +27,19 @@ struct transport_blkif {
 	void *ring_pages; /* mapped from the guest; NULL once disconnected */
 	unsigned nr_ring_pages;
 	struct blkif_ring ring;
+	struct blkif_offer offer;
 
-	uint8_t *buffers;	 /* nr_slots * REQUEST_BUFFER_BYTES; pages appear when first used */
-	struct xen_copy *pieces; /* of the batch being copied: nr_slots * BLKIF_MAX_SEGMENTS */
-	struct log_limit copy_log, decode_log, event_log;
+	struct blkif_data data;
+	unsigned long nr_notify_failures;
+	struct log_limit decode_log, event_log;
 };
 
-/* What the transport keeps with each request. */
-struct blkif_scratch {
-	struct blkif_request wire;
-	struct iovec iov[BLKIF_MAX_SEGMENTS];
-};
+/* Of all connections: a guest can reconnect for ever. */
+static _Thread_local struct log_limit notify_log;
 
 static struct transport_blkif *to_blkif(struct transport *transport)
 {
 	return container_of(transport, struct transport_blkif, transport);
-}
-
-/* A segment's data lies at the same offset within its page here as in the guest, so that a grant copy
- * is one piece per segment (gntdev cuts at page borders of either side). */
-static void *segment_buffer(struct transport_blkif *blkif, const struct request *request,
-			    unsigned idx, const struct blkif_segment *segment)
-{
-	return blkif->buffers + request->pool_idx * REQUEST_BUFFER_BYTES + idx * XEN_PAGE_SIZE +
-	       segment->first_sector * BLKIF_SECTOR_BYTES;
-}
-
-static uint16_t segment_bytes(const struct blkif_segment *segment)
-{
-	return (uint16_t)((segment->last_sector - segment->first_sector + 1u) * BLKIF_SECTOR_BYTES);
-}
-
-/* Segments that follow each other in memory become one iovec. */
-static void iov_build(struct transport_blkif *blkif, struct request *request,
-		      struct blkif_scratch *scratch)
-{
-	struct iovec *last = NULL;
-
-	request->iov = scratch->iov;
-	request->nr_iov = 0;
-	if (request->op == REQUEST_FLUSH)
-		return;
-	for (unsigned i = 0; i < scratch->wire.nr_segments; i++) {
-		const struct blkif_segment *segment = &scratch->wire.segments[i];
-		char *base = segment_buffer(blkif, request, i, segment);
-
-		if (last && (char *)last->iov_base + last->iov_len == base) {
-			last->iov_len += segment_bytes(segment);
-		} else {
-			last = &scratch->iov[request->nr_iov++];
-			*last = (struct iovec){base, segment_bytes(segment)};
-		}
-	}
 }
 
 static int blkif_pop(struct transport *transport, struct request *request)
@@ -88,11 +47,17 @@ static int blkif_pop(struct transport *transport, struct request *request)
 	struct transport_blkif *blkif = to_blkif(transport);
 	struct blkif_scratch *scratch = request->transport_scratch;
 	uint8_t slot[BLKIF_SLOT_BYTES_MAX];
-	int ret = blkif_ring_pop(&blkif->ring, slot);
+	int ret;
 
+	/* Before it is decoded nobody knows how much the next request needs, and it cannot be put back. */
+	if (!blkif_data_has_room(&blkif->data))
+		return -EAGAIN;
+	ret = blkif_ring_pop(&blkif->ring, slot);
 	if (ret <= 0)
 		return ret;
-	request->status = blkif_decode(blkif->ring.abi, slot, &scratch->wire);
+	request->nr_iov = 0;
+	blkif_payload_init(&scratch->payload);
+	request->status = blkif_decode(blkif->ring.abi, &blkif->offer, slot, &scratch->wire);
 	request->state = REQUEST_DECODED;
 	if (request->status) {
 		log_limited(&blkif->decode_log, LOG_LEVEL_WARNING,
@@ -105,80 +70,27 @@ static int blkif_pop(struct transport *transport, struct request *request)
 	request->flags = scratch->wire.flags;
 	request->offset_bytes = scratch->wire.offset_bytes;
 	request->len_bytes = scratch->wire.len_bytes;
-	iov_build(blkif, request, scratch);
+	blkif_data_take(&blkif->data, request);
+	transport->untidy |= blkif->data.cache.nr_mapped != 0;
 	return 1;
 }
 
-/* The pieces of one request's data; returns how many. */
-static unsigned pieces_add(struct transport_blkif *blkif, const struct request *request,
-			   struct xen_copy *pieces)
+static void blkif_resolve(struct transport *transport, struct request_list *batch)
 {
-	const struct blkif_scratch *scratch = request->transport_scratch;
+	struct transport_blkif *blkif = to_blkif(transport);
 
-	for (unsigned i = 0; i < scratch->wire.nr_segments; i++) {
-		const struct blkif_segment *segment = &scratch->wire.segments[i];
-
-		pieces[i] = (struct xen_copy){
-			.local = segment_buffer(blkif, request, i, segment),
-			.gref = segment->gref,
-			.offset_bytes = (uint16_t)(segment->first_sector * BLKIF_SECTOR_BYTES),
-			.len_bytes = segment_bytes(segment),
-			.status = -EIO,
-		};
-	}
-	return scratch->wire.nr_segments;
-}
-
-/* A request is good only if each of its pieces was copied. */
-static void pieces_judge(struct transport_blkif *blkif, struct request *request,
-			 const struct xen_copy *pieces)
-{
-	const struct blkif_scratch *scratch = request->transport_scratch;
-
-	for (unsigned i = 0; i < scratch->wire.nr_segments; i++) {
-		if (!pieces[i].status)
-			continue;
-		request->status = -EFAULT;
-		log_limited(&blkif->copy_log, LOG_LEVEL_WARNING,
-			    "cannot reach the guest's memory: grant %u of a request: %s",
-			    pieces[i].gref, strerror(-pieces[i].status));
-		return;
-	}
-}
-
-/* One grant copy for every request of @op in @batch that is still good. */
-static void batch_copy(struct transport_blkif *blkif, struct request_list *batch,
-		       enum request_op op, enum xen_copy_direction direction)
-{
-	struct request *request;
-	unsigned nr = 0;
-
-	TAILQ_FOREACH(request, batch, link)
-		if (request->op == op && !request->status)
-			nr += pieces_add(blkif, request, blkif->pieces + nr);
-	if (!nr)
-		return;
-	/* The call's own failure shows in each piece's status. */
-	blkif->host->ops->copy(blkif->host, blkif->domid, direction, blkif->pieces, nr);
-	nr = 0;
-	TAILQ_FOREACH(request, batch, link) {
-		const struct blkif_scratch *scratch = request->transport_scratch;
-
-		if (request->op != op || request->status)
-			continue;
-		pieces_judge(blkif, request, blkif->pieces + nr);
-		nr += scratch->wire.nr_segments;
-	}
+	blkif_data_resolve(&blkif->data, batch);
+	transport->untidy |= blkif->data.cache.nr_mapped != 0;
 }
 
 static void blkif_load(struct transport *transport, struct request_list *batch)
 {
-	batch_copy(to_blkif(transport), batch, REQUEST_WRITE, XEN_COPY_FROM_PEER);
+	blkif_data_copy(&to_blkif(transport)->data, batch, REQUEST_WRITE, XEN_COPY_FROM_PEER);
 }
 
 static void blkif_store(struct transport *transport, struct request_list *batch)
 {
-	batch_copy(to_blkif(transport), batch, REQUEST_READ, XEN_COPY_TO_PEER);
+	blkif_data_copy(&to_blkif(transport)->data, batch, REQUEST_READ, XEN_COPY_TO_PEER);
 }
 
 static int16_t wire_status(int status)
@@ -190,19 +102,34 @@ static int16_t wire_status(int status)
 
 static void blkif_respond(struct transport *transport, struct request *request)
 {
+	struct transport_blkif *blkif = to_blkif(transport);
 	const struct blkif_scratch *scratch = request->transport_scratch;
 
-	blkif_ring_put(&to_blkif(transport)->ring, scratch->wire.id, scratch->wire.operation,
+	blkif_ring_put(&blkif->ring, scratch->wire.id, scratch->wire.operation,
 		       wire_status(request->status));
+	blkif_data_release(&blkif->data, request);
 }
 
 static void blkif_flush(struct transport *transport)
 {
 	struct transport_blkif *blkif = to_blkif(transport);
 
-	/* A port whose other end is gone cannot be notified; xenstore will tell us why soon. */
-	if (blkif_ring_publish(&blkif->ring))
-		blkif->host->ops->notify(blkif->host, blkif->port);
+	int err;
+
+	if (!blkif_ring_publish(&blkif->ring))
+		return;
+	err = blkif->host->ops->notify(blkif->host, blkif->port);
+	/* The other end is gone; xenstore will tell us why soon. */
+	if (err && !blkif->nr_notify_failures++)
+		log_limited(&notify_log, LOG_LEVEL_WARNING,
+			    "cannot notify the guest through event channel %u: %s", blkif->port,
+			    strerror(abs(err)));
+}
+
+static bool blkif_tidy(struct transport *transport)
+{
+	transport->untidy = grant_cache_tidy(&to_blkif(transport)->data.cache);
+	return transport->untidy;
 }
 
 static bool blkif_arm(struct transport *transport)
@@ -244,6 +171,7 @@ static void blkif_disconnect(struct transport *transport)
 	err = blkif->host->ops->unbind(blkif->host, blkif->port);
 	if (err)
 		log_warning("cannot close event channel %u: %s", blkif->port, strerror(-err));
+	grant_cache_release(&blkif->data.cache);
 	err = blkif->host->ops->unmap(blkif->host, blkif->ring_pages, blkif->nr_ring_pages);
 	if (err)
 		log_error(
@@ -257,8 +185,7 @@ static void blkif_free(struct transport *transport)
 	struct transport_blkif *blkif = to_blkif(transport);
 
 	blkif_disconnect(transport);
-	munmap(blkif->buffers, transport->nr_slots * REQUEST_BUFFER_BYTES);
-	free(blkif->pieces);
+	blkif_data_destroy(&blkif->data);
 	free(blkif);
 }
 
@@ -268,11 +195,13 @@ static const struct transport_ops blkif_ops = {
 	.poll_fd = blkif_poll_fd,
 	.acknowledge = blkif_acknowledge,
 	.pop = blkif_pop,
+	.resolve = blkif_resolve,
 	.load = blkif_load,
 	.store = blkif_store,
 	.respond = blkif_respond,
 	.flush = blkif_flush,
 	.arm = blkif_arm,
+	.tidy = blkif_tidy,
 	.disconnect = blkif_disconnect,
 	.free = blkif_free,
 	.flush_error_is_deadly = true,
@@ -292,17 +221,11 @@ int transport_blkif_attach(struct xen_host *host, uint32_t domid,
 	blkif->transport.nr_slots = nr_slots;
 	blkif->host = host;
 	blkif->domid = domid;
+	blkif->offer = (struct blkif_offer){params->barrier, params->max_indirect};
 	blkif->nr_ring_pages = 1u << params->order;
-	blkif->pieces = calloc((size_t)nr_slots * BLKIF_MAX_SEGMENTS, sizeof(*blkif->pieces));
-	blkif->buffers = mmap(NULL, nr_slots * REQUEST_BUFFER_BYTES, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (blkif->buffers == MAP_FAILED) {
+	if (blkif_data_init(&blkif->data, host, domid, params, nr_slots)) {
 		err = error_set(error, ENOMEM, "out of memory for %u requests in flight", nr_slots);
-		goto free_pieces;
-	}
-	if (!blkif->pieces || host->ops->copy_reserve(host, nr_slots * BLKIF_MAX_SEGMENTS)) {
-		err = error_set(error, ENOMEM, "out of memory for %u requests in flight", nr_slots);
-		goto free_buffers;
+		goto free_blkif;
 	}
 	err = host->ops->map(host, domid, params->grefs, blkif->nr_ring_pages, true,
 			     &blkif->ring_pages);
@@ -311,7 +234,7 @@ int transport_blkif_attach(struct xen_host *host, uint32_t domid,
 			error, -err,
 			"cannot map the ring of domain %u (%u pages, first grant reference %u): %s",
 			domid, blkif->nr_ring_pages, params->grefs[0], strerror(-err));
-		goto free_buffers;
+		goto destroy_data;
 	}
 	err = host->ops->bind(host, domid, params->event_channel, &blkif->port);
 	if (err) {
@@ -325,10 +248,9 @@ int transport_blkif_attach(struct xen_host *host, uint32_t domid,
 
 unmap_ring:
 	host->ops->unmap(host, blkif->ring_pages, blkif->nr_ring_pages);
-free_buffers:
-	munmap(blkif->buffers, nr_slots * REQUEST_BUFFER_BYTES);
-free_pieces:
-	free(blkif->pieces);
+destroy_data:
+	blkif_data_destroy(&blkif->data);
+free_blkif:
 	free(blkif);
 	return err;
 }

@@ -2,10 +2,12 @@
  *
  * The blkif transport: a ring, its grants and its event channel as struct transport.
  *
- * Owns: the mapped ring pages, the bound port, and a private buffer for each request's data.
+ * Owns: the mapped ring pages, the bound port; the data is blkif-data.h's.
  * Trusts / does not trust: the guest, in nothing. Data travels by grant copy into private memory, so
- *   the guest cannot change it under a driver, and its death cannot hurt I/O in flight.
- * Runs on: the queue's thread. attach, disconnect and free make hypercalls; the rest never blocks.
+ *   the guest cannot change it under a driver, and its death cannot hurt I/O in flight; but with persistent
+ *   grants drivers work on the guest's pages.
+ * Runs on: the queue's thread. attach makes hypercalls; disconnect and free may wait for a grace
+ *   period, if pages of the guest were kept mapped; the rest never blocks.
  * Must not know: the disk, xenstore.
  */
 #ifndef VBDISK_TRANSPORT_BLKIF_H

@@ -3,7 +3,8 @@
  * The transport interface: what a wire (blkif ring, virtqueue) offers to the data path.
  *
  * Owns: struct transport and its operations.
- * Trusts / does not trust: a transport faces guest-writable memory; what it hands out is private copy.
+ * Trusts / does not trust: a transport faces guest-writable memory; what it hands out is private copy,
+ *   data in pages that both ends agreed to keep mapped excepted.
  * Runs on: the queue's thread. Nothing here blocks.
  * Must not know: disks, drivers, xenstore.
  *
@@ -69,7 +70,10 @@ struct transport_ops {
 
 	/* Let go of the guest's memory and port at once, whatever is in flight: nothing of the guest is
 	 * touched any more, and nothing but free() may be called. Buffers that a driver still uses stay
-	 * valid until free(). Idempotent. */
+	 * valid until free(). The one exception: pages of the guest that a driver works on directly (blkif's
+	 * persistent grants) are let go of by free(), so that the domain of a dead guest stays until the
+	 * storage has answered. Those that no I/O uses go at once, after a wait of less than 0.1 s.
+	 * Idempotent. */
 	void (*disconnect)(struct transport *transport);
 
 	/* Disconnect and free; nothing is in flight any more. */

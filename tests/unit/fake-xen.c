@@ -35,7 +35,8 @@ static int fake_map(struct xen_host *host, uint32_t domid, const uint32_t *grefs
 
 	assert_int_equal(domid, FAKE_DOMID);
 	assert_true(writable);
-	fake->nr_map_calls++;
+	if (++fake->nr_map_calls == fake->fail_map)
+		return -ENOSPC;
 	if (fake->map_error)
 		return fake->map_error;
 	for (unsigned i = 0; i < nr; i++) {
@@ -43,6 +44,8 @@ static int fake_map(struct xen_host *host, uint32_t domid, const uint32_t *grefs
 			return -EINVAL;
 		assert_int_equal(grefs[i], grefs[0] + i); /* all that an arena can map */
 	}
+	for (unsigned i = 0; i < nr; i++)
+		fake->nr_maps[grefs[i]]++;
 	fake->nr_mapped += nr;
 	*addr_out = fake_page(fake, grefs[0]);
 	return 0;
@@ -52,8 +55,14 @@ static int fake_unmap(struct xen_host *host, void *addr, unsigned nr)
 {
 	struct fake_xen *fake = to_fake(host);
 
-	assert_non_null(addr);
-	assert_true(fake->nr_mapped >= nr);
+	size_t first = (size_t)((uint8_t *)addr - fake->pages) / XEN_PAGE_SIZE;
+
+	fake->nr_unmap_calls++;
+	assert_true(first + nr <= FAKE_PAGES);
+	for (unsigned i = 0; i < nr; i++) {
+		assert_true(fake->nr_maps[first + i] > 0);
+		fake->nr_maps[first + i]--;
+	}
 	fake->nr_mapped -= nr;
 	return fake->unmap_error;
 }
@@ -77,7 +86,7 @@ static int piece_copy(struct fake_xen *fake, enum xen_copy_direction direction,
 	assert_true(piece->len_bytes > 0);
 	/* gntdev cuts at page borders of the local side; one piece must stay one. */
 	assert_int_equal((uintptr_t)piece->local % XEN_PAGE_SIZE, piece->offset_bytes);
-	if (fake->fail_piece && ++fake->nr_pieces == fake->fail_piece)
+	if (++fake->nr_pieces == fake->fail_piece)
 		return -EIO;
 	if (piece->gref >= FAKE_PAGES || fake->revoked[piece->gref])
 		return -EINVAL;
@@ -86,6 +95,8 @@ static int piece_copy(struct fake_xen *fake, enum xen_copy_direction direction,
 		memcpy(piece->local, peer, piece->len_bytes);
 	else
 		memcpy(peer, piece->local, piece->len_bytes);
+	if (fake->after_piece && direction == XEN_COPY_FROM_PEER)
+		fake->after_piece(fake, piece);
 	return 0;
 }
 
@@ -97,6 +108,8 @@ static int fake_copy(struct xen_host *host, uint32_t domid, enum xen_copy_direct
 	assert_int_equal(domid, FAKE_DOMID);
 	assert_true(nr > 0 && nr <= fake->nr_reserved);
 	fake->nr_copy_calls++;
+	if (fake->leave_status)
+		return 0;
 	for (unsigned i = 0; i < nr; i++)
 		pieces[i].status = fake->copy_error ? fake->copy_error
 						    : piece_copy(fake, direction, &pieces[i]);

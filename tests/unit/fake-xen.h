@@ -10,7 +10,7 @@
 
 #include "xen-ops.h"
 
-#define FAKE_PAGES 1024
+#define FAKE_PAGES 16384
 #define FAKE_DOMID 7
 #define FAKE_REMOTE_PORT 11
 #define FAKE_LOCAL_PORT 22
@@ -24,10 +24,15 @@ struct fake_xen {
 	int map_error, bind_error, reserve_error, unmap_error, unbind_error, notify_error;
 	int copy_error;	     /* the whole call fails */
 	unsigned fail_piece; /* the n-th piece of all copies fails (1 is the first); 0: none */
+	unsigned fail_map;   /* so does the n-th call of map() */
+	bool leave_status; /* a copy says it went well, and has done nothing, to no status either */
+	/* Called after each piece that was copied from the guest: what the guest does meanwhile. */
+	void (*after_piece)(struct fake_xen *fake, const struct xen_copy *piece);
 
 	/* What is held, and what was done. */
 	unsigned nr_mapped, nr_bound, nr_reserved;
-	unsigned nr_copy_calls, nr_pieces, nr_notify, nr_unmask, nr_map_calls;
+	unsigned nr_copy_calls, nr_pieces, nr_notify, nr_unmask, nr_map_calls, nr_unmap_calls;
+	unsigned nr_maps[FAKE_PAGES]; /* of each page, now */
 	int event_fd;
 };
 

@@ -27,6 +27,18 @@ static void layout_check(const struct blkif_abi *abi, const struct wire *wire)
 	assert_int_equal(BLKIF_OFF_RSP_ID, wire->response.id);
 	assert_int_equal(BLKIF_OFF_RSP_OPERATION, wire->response.operation);
 	assert_int_equal(BLKIF_OFF_RSP_STATUS, wire->response.status);
+	assert_int_equal(BLKIF_OFF_DISCARD_FLAG, wire->discard.flag);
+	assert_int_equal(BLKIF_DISCARD_SECURE, wire->discard_secure);
+	assert_int_equal(abi->off_id, wire->discard.id);
+	assert_int_equal(abi->off_sector, wire->discard.sector);
+	assert_int_equal(abi->off_nr_sectors, wire->discard.nr_sectors);
+	assert_int_equal(BLKIF_OFF_INDIRECT_OP, wire->indirect.operation);
+	assert_int_equal(BLKIF_OFF_INDIRECT_NR_SEGMENTS, wire->indirect.nr_segments);
+	assert_int_equal(abi->off_id, wire->indirect.id);
+	assert_int_equal(abi->off_sector, wire->indirect.sector);
+	assert_int_equal(abi->off_indirect_grefs, wire->indirect.grefs);
+	assert_int_equal(BLKIF_MAX_INDIRECT_PAGES, wire->max_indirect_pages);
+	assert_int_equal(BLKIF_SEGMENTS_PER_INDIRECT_PAGE, XEN_PAGE_SIZE / wire->bytes.segment);
 	assert_int_equal(BLKIF_SEGMENT_BYTES, wire->bytes.segment);
 	assert_int_equal(BLKIF_MAX_SEGMENTS, wire->max_segments);
 	assert_int_equal(BLKIF_RING_HEADER_BYTES, wire->header.slots);

@@ -172,6 +172,7 @@ static void request_serve(const struct blkif_request *request)
 
 static int fake_notify(struct xen_host *host, uint32_t port)
 {
+	static const struct blkif_offer offer;
 	struct blkif_request requests[32];
 	uint8_t slot[BLKIF_SLOT_BYTES_MAX];
 	unsigned nr = 0;
@@ -182,7 +183,8 @@ static int fake_notify(struct xen_host *host, uint32_t port)
 	/* All first: an answer too many goes over a slot that nobody has looked at. */
 	do {
 		while (blkif_ring_pop(&fake.ring, slot) == 1)
-			assert_int_equal(blkif_decode(fake.ring.abi, slot, &requests[nr++]), 0);
+			assert_int_equal(blkif_decode(fake.ring.abi, &offer, slot, &requests[nr++]),
+					 0);
 	} while (blkif_ring_arm(&fake.ring));
 	for (unsigned i = 0; i < nr; i++)
 		request_serve(&requests[i]);

@@ -9,175 +9,14 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
-#include "backend/request-pool.h"
-#include "backend/transport-blkif.h"
-#include "tests/unit/fake-xen.h"
+#include "tests/unit/blkif-guest.h"
 #include "tests/unit/unit.h"
-#include "tests/unit/wire.h"
-
-#define RING_GREF 8
-
-struct guest {
-	struct fake_xen fake;
-	const struct wire *wire;
-	struct wire_ring front;
-	struct transport *transport;
-	struct request_pool pool;
-	void *pool_memory;
-	int stderr_fd; /* the real one, while log lines are kept from the terminal */
-};
-
-static struct guest guest;
-
-static const struct {
-	const struct blkif_abi *abi;
-	const struct wire *wire;
-} abis[] = {{&blkif_abi_x86_64, &wire_x86_64},
-	    {&blkif_abi_x86_32, &wire_x86_32},
-	    {&blkif_abi_arm, &wire_x86_64}};
-#define NR_ABIS (sizeof(abis) / sizeof(abis[0]))
-
-static struct blkif_ring_params params_make(const struct blkif_abi *abi, unsigned order)
-{
-	struct blkif_ring_params params = {
-		.abi = abi, .order = order, .event_channel = FAKE_REMOTE_PORT};
-
-	for (unsigned i = 0; i < 1u << order; i++)
-		params.grefs[i] = RING_GREF + i;
-	return params;
-}
-
-static void connect_as(size_t abi, unsigned order)
-{
-	struct blkif_ring_params params = params_make(abis[abi].abi, order);
-	struct error error;
-	size_t size;
-
-	guest.wire = abis[abi].wire;
-	guest.wire->front_init(&guest.front, fake_page(&guest.fake, RING_GREF),
-			       XEN_PAGE_SIZE << order, 0);
-	assert_int_equal(transport_blkif_attach(&guest.fake.host, FAKE_DOMID, &params,
-						&guest.transport, &error),
-			 0);
-	assert_int_equal(guest.transport->nr_slots, 32u << order);
-	size = request_pool_size(guest.transport->nr_slots, 0, guest.transport->ops->request_size);
-	guest.pool_memory = calloc(1, size);
-	assert_non_null(guest.pool_memory);
-	request_pool_init(&guest.pool, guest.pool_memory, guest.transport->nr_slots, 0,
-			  guest.transport->ops->request_size);
-}
-
-static void disconnect(void)
-{
-	guest.transport->ops->free(guest.transport);
-	free(guest.pool_memory);
-	guest.pool_memory = NULL;
-}
-
-/* What the backend logs about its guests is its own business; a test's output is TAP. */
-static int set_up(void **state)
-{
-	int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-	(void)state;
-	fake_xen_init(&guest.fake);
-	guest.stderr_fd = dup(STDERR_FILENO);
-	dup2(null_fd, STDERR_FILENO);
-	close(null_fd);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	dup2(guest.stderr_fd, STDERR_FILENO);
-	close(guest.stderr_fd);
-	fake_xen_free(&guest.fake);
-	return 0;
-}
-
-static void put(uint8_t operation, uint64_t id, uint64_t sector, unsigned nr_segments,
-		const struct wire_segment *segments)
-{
-	struct wire_request request = {.operation = operation,
-				       .nr_segments = (uint8_t)nr_segments,
-				       .id = id,
-				       .sector = sector};
-
-	for (unsigned i = 0; segments && i < nr_segments && i < WIRE_MAX_SEGMENTS; i++)
-		request.segments[i] = segments[i];
-	guest.wire->front_put(&guest.front, &request);
-}
-
-static struct request *pop(void)
-{
-	struct request *request = request_pool_get(&guest.pool);
-	int ret;
-
-	if (!request)
-		return NULL; /* the pool holds as many as the ring */
-	request->state = REQUEST_DECODED;
-	ret = guest.transport->ops->pop(guest.transport, request);
-	if (ret == 1)
-		return request;
-	assert_int_equal(ret, 0);
-	request_pool_put(&guest.pool, request);
-	return NULL;
-}
-
-/* Pop all there is into @batch; returns how many. */
-static unsigned pop_all(struct request_list *batch)
-{
-	struct request *request;
-	unsigned nr = 0;
-
-	TAILQ_INIT(batch);
-	guest.wire->front_push(&guest.front);
-	while ((request = pop())) {
-		TAILQ_INSERT_TAIL(batch, request, link);
-		nr++;
-	}
-	return nr;
-}
-
-static void respond_all(struct request_list *batch)
-{
-	struct request *request;
-
-	while ((request = TAILQ_FIRST(batch))) {
-		TAILQ_REMOVE(batch, request, link);
-		request->state = REQUEST_DONE;
-		guest.transport->ops->respond(guest.transport, request);
-		request_pool_put(&guest.pool, request);
-	}
-	guest.transport->ops->flush(guest.transport);
-}
-
-static void answer_expect(uint64_t id, uint8_t operation, int16_t status)
-{
-	struct wire_response response;
-
-	assert_true(guest.wire->front_get(&guest.front, &response));
-	assert_int_equal(response.id, id);
-	assert_int_equal(response.operation, operation);
-	assert_int_equal(response.status, status);
-}
-
-static struct request *nth(struct request_list *batch, unsigned n)
-{
-	struct request *request = TAILQ_FIRST(batch);
-
-	while (n--)
-		request = TAILQ_NEXT(request, link);
-	return request;
-}
 
 /* ---- Attach and disconnect ---------------------------------------------------------------------- */
 
-/* Whatever fails, everything taken before is given back (tear_down checks), and the text names it. */
+/* Whatever fails, everything taken before is given back (guest_tear_down checks), and the text names it. */
 static void attach_failures(void **state)
 {
 	static const struct {
@@ -189,7 +28,7 @@ static void attach_failures(void **state)
 		{offsetof(struct fake_xen, bind_error), -ENOENT, -ENOENT, "event channel"},
 		{offsetof(struct fake_xen, reserve_error), -ENOMEM, -ENOMEM, "memory"},
 	};
-	struct blkif_ring_params params = params_make(&blkif_abi_x86_64, 2);
+	struct blkif_ring_params params = guest_params(&blkif_abi_x86_64, 2);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -212,15 +51,16 @@ static void attach_failures(void **state)
 static void attach_holds_what_it_says(void **state)
 {
 	(void)state;
-	for (size_t abi = 0; abi < NR_ABIS; abi++)
+	for (size_t abi = 0; abi < GUEST_ABIS; abi++)
 		for (unsigned order = 0; order <= BLKIF_RING_ORDER_MAX; order++) {
-			connect_as(abi, order);
+			guest_connect_as(abi, order);
 			assert_int_equal(guest.fake.nr_mapped, 1u << order);
 			assert_int_equal(guest.fake.nr_bound, 1);
-			assert_int_equal(guest.fake.nr_reserved, (32u << order) * 11);
+			/* A full batch of a one-page ring is one call; larger ones are cut. */
+			assert_int_equal(guest.fake.nr_reserved, order ? 512 : 32 * 11);
 			assert_int_equal(guest.transport->ops->poll_fd(guest.transport),
 					 guest.fake.event_fd);
-			disconnect();
+			guest_disconnect();
 			assert_int_equal(guest.fake.nr_mapped, 0);
 			assert_int_equal(guest.fake.nr_bound, 0);
 		}
@@ -234,9 +74,9 @@ static void disconnect_is_idempotent(void **state)
 	struct request *request;
 
 	(void)state;
-	connect_as(0, 0);
-	put(1, 1, 0, 1, &segment);
-	assert_int_equal(pop_all(&batch), 1);
+	guest_connect_as(0, 0);
+	guest_put(1, 1, 0, 1, &segment);
+	assert_int_equal(guest_pop_all(&batch), 1);
 	request = TAILQ_FIRST(&batch);
 	for (int i = 0; i < 5; i++) {
 		guest.transport->ops->disconnect(guest.transport);
@@ -244,18 +84,18 @@ static void disconnect_is_idempotent(void **state)
 		assert_int_equal(guest.fake.nr_bound, 0);
 	}
 	memset(request->iov[0].iov_base, 0x77, request->iov[0].iov_len);
-	disconnect();
+	guest_disconnect();
 }
 
 /* A host that refuses to let go is no reason to try again, or to die. */
 static void disconnect_failures(void **state)
 {
 	(void)state;
-	connect_as(0, 0);
+	guest_connect_as(0, 0);
 	guest.fake.unbind_error = -EIO;
 	guest.fake.unmap_error = -EIO;
 	guest.transport->ops->disconnect(guest.transport);
-	disconnect();
+	guest_disconnect();
 }
 
 /* ---- Data --------------------------------------------------------------------------------------- */
@@ -279,14 +119,14 @@ static void iov_merging(void **state)
 	};
 
 	(void)state;
-	connect_as(0, 0);
+	guest_connect_as(0, 0);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct request_list batch;
 		struct request *request;
 		uint64_t len_bytes = 0;
 
-		put(0, i, 8, rows[i].nr_segments, rows[i].segments);
-		assert_int_equal(pop_all(&batch), 1);
+		guest_put(0, i, 8, rows[i].nr_segments, rows[i].segments);
+		assert_int_equal(guest_pop_all(&batch), 1);
 		request = TAILQ_FIRST(&batch);
 		assert_int_equal(request->status, 0);
 		assert_int_equal(request->op, REQUEST_READ);
@@ -299,81 +139,10 @@ static void iov_merging(void **state)
 			len_bytes += request->iov[v].iov_len;
 		}
 		assert_int_equal(request->len_bytes, len_bytes);
-		respond_all(&batch);
-		answer_expect(i, 0, 0);
+		guest_respond_all(&batch);
+		guest_answer_expect(i, 0, 0);
 	}
-	disconnect();
-}
-
-static uint32_t random_next(uint32_t *seed)
-{
-	*seed = *seed * 1664525u + 1013904223u;
-	return *seed >> 8;
-}
-
-static uint8_t pattern(uint64_t id, size_t at)
-{
-	return (uint8_t)(id * 131 + at * 7 + at / 512);
-}
-
-/* Fill or check a request's iov, in order, as a driver would. */
-static void iov_fill(const struct request *request, uint64_t id)
-{
-	size_t at = 0;
-
-	for (unsigned v = 0; v < request->nr_iov; v++)
-		for (size_t i = 0; i < request->iov[v].iov_len; i++)
-			((uint8_t *)request->iov[v].iov_base)[i] = pattern(id, at++);
-}
-
-static void iov_check(const struct request *request, uint64_t id)
-{
-	size_t at = 0;
-
-	for (unsigned v = 0; v < request->nr_iov; v++)
-		for (size_t i = 0; i < request->iov[v].iov_len; i++)
-			if (((uint8_t *)request->iov[v].iov_base)[i] != pattern(id, at++))
-				fail_msg("write %lu differs at byte %zu", (unsigned long)id,
-					 at - 1);
-	assert_int_equal(at, request->len_bytes);
-}
-
-struct shape {
-	unsigned nr;
-	struct wire_segment segments[WIRE_MAX_SEGMENTS];
-};
-
-/* The guest's side of the same: its own pages, at the sectors it named. */
-static void shape_fill(const struct shape *shape, uint64_t id)
-{
-	size_t at = 0;
-
-	for (unsigned i = 0; i < shape->nr; i++) {
-		uint8_t *page = fake_page(&guest.fake, shape->segments[i].gref);
-
-		for (size_t b = shape->segments[i].first * 512u;
-		     b < (shape->segments[i].last + 1u) * 512u; b++)
-			page[b] = pattern(id, at++);
-	}
-}
-
-static void shape_check(const struct shape *shape, uint64_t id)
-{
-	size_t at = 0;
-
-	for (unsigned i = 0; i < shape->nr; i++) {
-		const uint8_t *page = fake_page(&guest.fake, shape->segments[i].gref);
-
-		for (size_t b = 0; b < XEN_PAGE_SIZE; b++) {
-			bool inside = b >= shape->segments[i].first * 512u &&
-				      b < (shape->segments[i].last + 1u) * 512u;
-			uint8_t should = inside ? pattern(id, at++) : 0xa5;
-
-			if (page[b] != should)
-				fail_msg("read %lu: segment %u byte %zu is %02x, should be %02x",
-					 (unsigned long)id, i, b, page[b], should);
-		}
-	}
+	guest_disconnect();
 }
 
 /* Random shapes, several requests a batch: data comes over whole and nowhere else, in one copy call per
@@ -383,8 +152,8 @@ static void random_shapes(void **state)
 	uint32_t seed = 99;
 
 	(void)state;
-	for (size_t abi = 0; abi < NR_ABIS; abi++) {
-		connect_as(abi, abi == 1 ? 1 : 0);
+	for (size_t abi = 0; abi < GUEST_ABIS; abi++) {
+		guest_connect_as(abi, abi == 1 ? 1 : 0);
 		for (uint64_t round = 0; round < 60; round++) {
 			struct shape shapes[24];
 			unsigned nr = 1 + random_next(&seed) % 24, nr_calls, n;
@@ -414,9 +183,9 @@ static void random_shapes(void **state)
 					shape_fill(&shapes[n], n);
 				reads |= !write;
 				writes |= write;
-				put(write ? 1 : 0, n, 0, shapes[n].nr, shapes[n].segments);
+				guest_put(write ? 1 : 0, n, 0, shapes[n].nr, shapes[n].segments);
 			}
-			assert_int_equal(pop_all(&batch), nr);
+			assert_int_equal(guest_pop_all(&batch), nr);
 			nr_calls = guest.fake.nr_copy_calls;
 			guest.transport->ops->load(guest.transport, &batch);
 			assert_int_equal(guest.fake.nr_copy_calls - nr_calls, writes);
@@ -438,7 +207,7 @@ static void random_shapes(void **state)
 				shape_check(&shapes[n], n);
 				n++;
 			}
-			respond_all(&batch);
+			guest_respond_all(&batch);
 			for (n = 0; n < nr; n++) {
 				struct wire_response response;
 
@@ -447,7 +216,7 @@ static void random_shapes(void **state)
 				assert_int_equal(response.status, 0);
 			}
 		}
-		disconnect();
+		guest_disconnect();
 	}
 }
 
@@ -458,22 +227,22 @@ static void full_batch(void **state)
 	struct request_list batch;
 
 	(void)state;
-	connect_as(0, 0);
+	guest_connect_as(0, 0);
 	for (uint64_t id = 0; id < 32; id++) {
 		struct shape shape = {.nr = WIRE_MAX_SEGMENTS};
 
 		for (unsigned i = 0; i < WIRE_MAX_SEGMENTS; i++)
 			shape.segments[i] = (struct wire_segment){64 + (uint32_t)id * 11 + i, 0, 7};
 		shape_fill(&shape, id);
-		put(1, id, 0, shape.nr, shape.segments);
+		guest_put(1, id, 0, shape.nr, shape.segments);
 	}
-	assert_int_equal(pop_all(&batch), 32);
+	assert_int_equal(guest_pop_all(&batch), 32);
 	guest.transport->ops->load(guest.transport, &batch);
 	assert_int_equal(guest.fake.nr_copy_calls, 1);
 	for (unsigned n = 0; n < 32; n++)
-		iov_check(nth(&batch, n), n);
-	respond_all(&batch);
-	disconnect();
+		iov_check(guest_nth(&batch, n), n);
+	guest_respond_all(&batch);
+	guest_disconnect();
 }
 
 /* ---- Failures ----------------------------------------------------------------------------------- */
@@ -490,24 +259,25 @@ static void failing_piece(void **state)
 		for (unsigned bad = 1; bad <= 6; bad++) {
 			struct request_list batch;
 
-			connect_as(0, 0);
+			guest_connect_as(0, 0);
 			guest.fake.fail_piece = bad;
 			guest.fake.nr_pieces = 0;
 			for (uint64_t id = 0; id < 3; id++)
-				put((uint8_t)operation, id, 0, 2, segments[id]);
-			assert_int_equal(pop_all(&batch), 3);
+				guest_put((uint8_t)operation, id, 0, 2, segments[id]);
+			assert_int_equal(guest_pop_all(&batch), 3);
 			if (operation)
 				guest.transport->ops->load(guest.transport, &batch);
 			else
 				guest.transport->ops->store(guest.transport, &batch);
 			for (unsigned n = 0; n < 3; n++)
-				assert_int_equal(nth(&batch, n)->status,
+				assert_int_equal(guest_nth(&batch, n)->status,
 						 n == (bad - 1) / 2 ? -EFAULT : 0);
-			respond_all(&batch);
+			guest_respond_all(&batch);
 			for (unsigned n = 0; n < 3; n++)
-				answer_expect(n, (uint8_t)operation, n == (bad - 1) / 2 ? -1 : 0);
+				guest_answer_expect(n, (uint8_t)operation,
+						    n == (bad - 1) / 2 ? -1 : 0);
 			guest.fake.fail_piece = 0;
-			disconnect();
+			guest_disconnect();
 		}
 }
 
@@ -519,30 +289,55 @@ static void unreachable_memory(void **state)
 	struct request_list batch;
 
 	(void)state;
-	connect_as(0, 0);
+	guest_connect_as(0, 0);
 	guest.fake.revoked[101] = true;
-	put(1, 1, 0, 1, &good);
-	put(1, 2, 0, 1, &revoked);
-	put(1, 3, 0, 1, &wild);
-	assert_int_equal(pop_all(&batch), 3);
+	guest_put(1, 1, 0, 1, &good);
+	guest_put(1, 2, 0, 1, &revoked);
+	guest_put(1, 3, 0, 1, &wild);
+	assert_int_equal(guest_pop_all(&batch), 3);
 	guest.transport->ops->load(guest.transport, &batch);
-	respond_all(&batch);
-	answer_expect(1, 1, 0);
-	answer_expect(2, 1, -1);
-	answer_expect(3, 1, -1);
+	guest_respond_all(&batch);
+	guest_answer_expect(1, 1, 0);
+	guest_answer_expect(2, 1, -1);
+	guest_answer_expect(3, 1, -1);
 
 	guest.fake.copy_error = -EPERM;
-	put(1, 4, 0, 1, &good);
-	put(0, 5, 0, 1, &good);
-	assert_int_equal(pop_all(&batch), 2);
+	guest_put(1, 4, 0, 1, &good);
+	guest_put(0, 5, 0, 1, &good);
+	assert_int_equal(guest_pop_all(&batch), 2);
 	guest.transport->ops->load(guest.transport, &batch);
-	assert_int_equal(nth(&batch, 0)->status, -EFAULT);
-	assert_int_equal(nth(&batch, 1)->status, 0); /* a READ has nothing to load */
+	assert_int_equal(guest_nth(&batch, 0)->status, -EFAULT);
+	assert_int_equal(guest_nth(&batch, 1)->status, 0); /* a READ has nothing to load */
 	guest.transport->ops->store(guest.transport, &batch);
-	respond_all(&batch);
-	answer_expect(4, 1, -1);
-	answer_expect(5, 0, -1);
-	disconnect();
+	guest_respond_all(&batch);
+	guest_answer_expect(4, 1, -1);
+	guest_answer_expect(5, 0, -1);
+	guest_disconnect();
+}
+
+/* G04: a call that says it went well and touched no status, or left a positive one, copied nothing. */
+static void statuses_that_say_nothing(void **state)
+{
+	const struct wire_segment segment = {100, 0, 7};
+	struct request_list batch;
+
+	(void)state;
+	guest_connect_as(0, 0);
+	for (unsigned round = 0; round < 2; round++) {
+		guest.fake.leave_status = round == 0;
+		guest.fake.copy_error = round == 1;
+		guest_put(1, 1, 0, 1, &segment);
+		guest_put(0, 2, 0, 1, &segment);
+		assert_int_equal(guest_pop_all(&batch), 2);
+		guest.transport->ops->load(guest.transport, &batch);
+		assert_int_equal(guest_nth(&batch, 0)->status, -EFAULT);
+		guest.transport->ops->store(guest.transport, &batch);
+		assert_int_equal(guest_nth(&batch, 1)->status, -EFAULT);
+		guest_respond_all(&batch);
+		guest_answer_expect(1, 1, -1);
+		guest_answer_expect(2, 0, -1);
+	}
+	guest_disconnect();
 }
 
 /* A request that failed already is not copied; a batch without data makes no call. */
@@ -552,26 +347,26 @@ static void nothing_to_copy(void **state)
 	struct request_list batch;
 
 	(void)state;
-	connect_as(0, 0);
+	guest_connect_as(0, 0);
 	memset(fake_page(&guest.fake, 100), 0xa5, XEN_PAGE_SIZE);
-	put(3, 1, 0, 0, NULL);
-	put(0, 2, 0, 1, &segment);
-	put(0, 3, 0, 12, NULL);
-	assert_int_equal(pop_all(&batch), 3);
-	assert_int_equal(nth(&batch, 0)->op, REQUEST_FLUSH);
-	assert_int_equal(nth(&batch, 0)->nr_iov, 0);
-	assert_int_equal(nth(&batch, 2)->status, -EINVAL);
+	guest_put(3, 1, 0, 0, NULL);
+	guest_put(0, 2, 0, 1, &segment);
+	guest_put(0, 3, 0, 12, NULL);
+	assert_int_equal(guest_pop_all(&batch), 3);
+	assert_int_equal(guest_nth(&batch, 0)->op, REQUEST_FLUSH);
+	assert_int_equal(guest_nth(&batch, 0)->nr_iov, 0);
+	assert_int_equal(guest_nth(&batch, 2)->status, -EINVAL);
 	guest.transport->ops->load(guest.transport, &batch);
-	nth(&batch, 1)->status = -EIO;
+	guest_nth(&batch, 1)->status = -EIO;
 	guest.transport->ops->store(guest.transport, &batch);
 	assert_int_equal(guest.fake.nr_copy_calls, 0);
 	for (size_t i = 0; i < XEN_PAGE_SIZE; i++)
 		assert_int_equal(fake_page(&guest.fake, 100)[i], 0xa5);
-	respond_all(&batch);
-	answer_expect(1, 3, 0);
-	answer_expect(2, 0, -1);
-	answer_expect(3, 0, -1);
-	disconnect();
+	guest_respond_all(&batch);
+	guest_answer_expect(1, 3, 0);
+	guest_answer_expect(2, 0, -1);
+	guest_answer_expect(3, 0, -1);
+	guest_disconnect();
 }
 
 /* Equal ids, extreme ids: opaque, echoed (R17). Statuses on the wire (R12). */
@@ -583,18 +378,18 @@ static void ids_and_statuses(void **state)
 	struct request_list batch;
 
 	(void)state;
-	connect_as(1, 0);
+	guest_connect_as(1, 0);
 	for (unsigned i = 0; i < 7; i++)
-		put(0, i & 1 ? UINT64_MAX : 5, 0, 1, &segment);
-	put(200, 6, 0, 0, NULL);
-	assert_int_equal(pop_all(&batch), 8);
+		guest_put(0, i & 1 ? UINT64_MAX : 5, 0, 1, &segment);
+	guest_put(200, 6, 0, 0, NULL);
+	assert_int_equal(guest_pop_all(&batch), 8);
 	for (unsigned i = 0; i < 7; i++)
-		nth(&batch, i)->status = statuses[i];
-	respond_all(&batch);
+		guest_nth(&batch, i)->status = statuses[i];
+	guest_respond_all(&batch);
 	for (unsigned i = 0; i < 7; i++)
-		answer_expect(i & 1 ? UINT64_MAX : 5, 0, wire_statuses[i]);
-	answer_expect(6, 200, -2);
-	disconnect();
+		guest_answer_expect(i & 1 ? UINT64_MAX : 5, 0, wire_statuses[i]);
+	guest_answer_expect(6, 200, -2);
+	guest_disconnect();
 }
 
 /* A flush with data is a write to the driver and a FLUSH_DISKCACHE in the answer. */
@@ -606,19 +401,19 @@ static void flush_with_data(void **state)
 	struct request *request;
 
 	(void)state;
-	connect_as(0, 0);
+	guest_connect_as(0, 0);
 	shape_fill(&shape, 9);
-	put(3, 9, 16, 1, &segment);
-	assert_int_equal(pop_all(&batch), 1);
+	guest_put(3, 9, 16, 1, &segment);
+	assert_int_equal(guest_pop_all(&batch), 1);
 	request = TAILQ_FIRST(&batch);
 	assert_int_equal(request->op, REQUEST_WRITE);
 	assert_int_equal(request->flags, REQUEST_PREFLUSH);
 	assert_int_equal(request->offset_bytes, 8192);
 	guest.transport->ops->load(guest.transport, &batch);
 	iov_check(request, 9);
-	respond_all(&batch);
-	answer_expect(9, 3, 0);
-	disconnect();
+	guest_respond_all(&batch);
+	guest_answer_expect(9, 3, 0);
+	guest_disconnect();
 }
 
 /* ---- Events ------------------------------------------------------------------------------------- */
@@ -630,25 +425,25 @@ static void events(void **state)
 	uint64_t one = 1;
 
 	(void)state;
-	connect_as(0, 0);
+	guest_connect_as(0, 0);
 	/* A fresh ring has rsp_event 1: the first answer notifies, the second is not asked for. */
-	put(0, 1, 0, 1, &segment);
-	put(0, 2, 0, 1, &segment);
-	assert_int_equal(pop_all(&batch), 2);
-	respond_all(&batch);
+	guest_put(0, 1, 0, 1, &segment);
+	guest_put(0, 2, 0, 1, &segment);
+	assert_int_equal(guest_pop_all(&batch), 2);
+	guest_respond_all(&batch);
 	assert_int_equal(guest.fake.nr_notify, 1);
-	put(0, 3, 0, 1, &segment);
-	assert_int_equal(pop_all(&batch), 1);
-	respond_all(&batch);
+	guest_put(0, 3, 0, 1, &segment);
+	assert_int_equal(guest_pop_all(&batch), 1);
+	guest_respond_all(&batch);
 	assert_int_equal(guest.fake.nr_notify, 1);
 	/* A port that cannot be notified any more is no error of ours. */
 	for (uint64_t id = 1; id <= 3; id++)
-		answer_expect(id, 0, 0);
+		guest_answer_expect(id, 0, 0);
 	assert_false(guest.wire->front_final_check(&guest.front));
 	guest.fake.notify_error = -ENOENT;
-	put(0, 4, 0, 1, &segment);
-	assert_int_equal(pop_all(&batch), 1);
-	respond_all(&batch);
+	guest_put(0, 4, 0, 1, &segment);
+	assert_int_equal(guest_pop_all(&batch), 1);
+	guest_respond_all(&batch);
 	assert_int_equal(guest.fake.nr_notify, 2);
 
 	/* Taking the event unmasks its port; without an event nothing is unmasked. */
@@ -659,10 +454,39 @@ static void events(void **state)
 	assert_int_equal(guest.fake.nr_unmask, 1);
 
 	assert_false(guest.transport->ops->arm(guest.transport));
-	put(0, 5, 0, 1, &segment);
+	guest_put(0, 5, 0, 1, &segment);
 	assert_true(guest.wire->front_push(&guest.front)); /* armed: it would notify */
 	assert_true(guest.transport->ops->arm(guest.transport));
-	disconnect();
+	guest_disconnect();
+}
+
+/* A port whose other end is gone (G12): one line for a connection, and answers go on. */
+static void notify_failures(void **state)
+{
+	const struct wire_segment segment = {100, 0, 7};
+	char path[] = "/tmp/test-transport-blkif-XXXXXX", text[4096] = "";
+	int file = mkstemp(path);
+	struct request_list batch;
+
+	(void)state;
+	assert_true(file >= 0);
+	unlink(path);
+	dup2(file, STDERR_FILENO); /* tear_down puts it back */
+	guest_connect_as(0, 0);
+	guest.fake.notify_error = -ENOENT;
+	for (unsigned id = 1; id <= 20; id++) {
+		guest_put(0, id, 0, 1, &segment);
+		assert_int_equal(guest_pop_all(&batch), 1);
+		guest_respond_all(&batch);
+		assert_int_equal(guest.fake.nr_notify, id);
+		guest_answer_expect(id, 0, 0);
+		assert_false(guest.wire->front_final_check(&guest.front)); /* notify me again */
+	}
+	guest_disconnect();
+	assert_true(pread(file, text, sizeof(text) - 1, 0) > 0);
+	close(file);
+	assert_non_null(strstr(text, "cannot notify"));
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
 
 static void broken_ring(void **state)
@@ -670,24 +494,24 @@ static void broken_ring(void **state)
 	struct request *request;
 
 	(void)state;
-	connect_as(0, 0);
-	blkif_put32(fake_page(&guest.fake, RING_GREF), 0, 33);
+	guest_connect_as(0, 0);
+	blkif_put32(fake_page(&guest.fake, GUEST_RING_GREF), 0, 33);
 	request = request_pool_get(&guest.pool);
 	request->state = REQUEST_DECODED;
 	assert_int_equal(guest.transport->ops->pop(guest.transport, request), -EPROTO);
-	disconnect();
+	guest_disconnect();
 }
 
 /* An empty flush's error is deadly on this wire, and only the transport can say so. */
 static void says_that_flush_errors_are_deadly(void **state)
 {
 	(void)state;
-	connect_as(0, 0);
+	guest_connect_as(0, 0);
 	assert_true(guest.transport->ops->flush_error_is_deadly);
-	disconnect();
+	guest_disconnect();
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define CASE(function) cmocka_unit_test_setup_teardown(function, guest_set_up, guest_tear_down)
 
 int main(void)
 {
@@ -701,10 +525,12 @@ int main(void)
 		CASE(full_batch),
 		CASE(failing_piece),
 		CASE(unreachable_memory),
+		CASE(statuses_that_say_nothing),
 		CASE(nothing_to_copy),
 		CASE(ids_and_statuses),
 		CASE(flush_with_data),
 		CASE(events),
+		CASE(notify_failures),
 		CASE(broken_ring),
 		CASE(says_that_flush_errors_are_deadly),
 	};

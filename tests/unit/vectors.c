@@ -37,6 +37,15 @@ static void text_set(char *field, size_t size, const char *text)
 		fail_msg("too long: %s", text);
 }
 
+/* "barrier" or "indirect N". */
+static void offer_set(struct vector *vector, const char *text)
+{
+	if (!strcmp(text, "barrier"))
+		vector->barrier = true;
+	else if (sscanf(text, "indirect %u", &vector->max_indirect) != 1)
+		fail_msg("%s: unknown offer \"%s\"", vector->name, text);
+}
+
 static void vector_check(const struct vector *vector, void (*check)(const struct vector *vector))
 {
 	if (!vector->abi)
@@ -62,6 +71,8 @@ static void line_take(struct vector *vector, char *line)
 		text_set(vector->expect, sizeof(vector->expect), text);
 	else if (!strcmp(line, "segments"))
 		text_set(vector->segments, sizeof(vector->segments), text);
+	else if (!strcmp(line, "offer"))
+		offer_set(vector, text);
 	else if (!strcmp(line, "put"))
 		text_set(vector->put, sizeof(vector->put), text);
 	else

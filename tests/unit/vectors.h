@@ -8,6 +8,8 @@
 #ifndef VBDISK_TEST_VECTORS_H
 #define VBDISK_TEST_VECTORS_H
 
+#include <stdbool.h>
+
 #include "backend/blkif-abi.h"
 
 struct vector {
@@ -15,6 +17,8 @@ struct vector {
 	const struct blkif_abi *abi;
 	uint8_t slot[BLKIF_SLOT_BYTES_MAX];
 	unsigned nr_bytes;
+	bool barrier; /* offered */
+	unsigned max_indirect;
 	char expect[160];
 	char segments[256];
 	char put[64];

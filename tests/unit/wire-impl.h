@@ -11,6 +11,7 @@ _Static_assert(sizeof(struct blkif_front_ring) <= sizeof(struct wire_ring),
 	       "room for a front ring");
 _Static_assert(sizeof(struct blkif_back_ring) <= sizeof(struct wire_ring), "room for a back ring");
 _Static_assert(BLKIF_MAX_SEGMENTS_PER_REQUEST == WIRE_MAX_SEGMENTS, "one limit");
+_Static_assert(BLKIF_MAX_INDIRECT_PAGES_PER_REQUEST == WIRE_MAX_INDIRECT_PAGES, "one limit");
 
 static blkif_front_ring_t *front(struct wire_ring *ring)
 {
@@ -59,6 +60,45 @@ static void front_put(struct wire_ring *ring, const struct wire_request *request
 		slot->seg[i].last_sect = request->segments[i].last;
 	}
 	front(ring)->req_prod_pvt++;
+}
+
+static void front_put_discard(struct wire_ring *ring, const struct wire_discard *discard)
+{
+	blkif_request_discard_t *slot =
+		(blkif_request_discard_t *)RING_GET_REQUEST(front(ring), front(ring)->req_prod_pvt);
+
+	slot->operation = BLKIF_OP_DISCARD;
+	slot->flag = discard->flag;
+	slot->handle = discard->handle;
+	slot->id = discard->id;
+	slot->sector_number = discard->sector;
+	slot->nr_sectors = discard->nr_sectors;
+	front(ring)->req_prod_pvt++;
+}
+
+static void front_put_indirect(struct wire_ring *ring, const struct wire_indirect *indirect)
+{
+	blkif_request_indirect_t *slot = (blkif_request_indirect_t *)RING_GET_REQUEST(
+		front(ring), front(ring)->req_prod_pvt);
+
+	slot->operation = BLKIF_OP_INDIRECT;
+	slot->indirect_op = indirect->operation;
+	slot->nr_segments = indirect->nr_segments;
+	slot->handle = indirect->handle;
+	slot->id = indirect->id;
+	slot->sector_number = indirect->sector;
+	for (unsigned i = 0; i < WIRE_MAX_INDIRECT_PAGES; i++)
+		slot->indirect_grefs[i] = indirect->grefs[i];
+	front(ring)->req_prod_pvt++;
+}
+
+static void table_put(void *page, unsigned idx, struct wire_segment segment)
+{
+	struct blkif_request_segment *entry = (struct blkif_request_segment *)page + idx;
+
+	entry->gref = segment.gref;
+	entry->first_sect = segment.first;
+	entry->last_sect = segment.last;
 }
 
 /* ring.h reads and writes the shared indices as plain memory and orders them by fences, which
@@ -187,6 +227,17 @@ const struct wire WIRE_NAME = {
 	.request = {offsetof(blkif_request_t, operation), offsetof(blkif_request_t, nr_segments),
 		    offsetof(blkif_request_t, handle), offsetof(blkif_request_t, id),
 		    offsetof(blkif_request_t, sector_number), offsetof(blkif_request_t, seg)},
+	.discard = {offsetof(blkif_request_discard_t, flag),
+		    offsetof(blkif_request_discard_t, handle),
+		    offsetof(blkif_request_discard_t, id),
+		    offsetof(blkif_request_discard_t, sector_number),
+		    offsetof(blkif_request_discard_t, nr_sectors)},
+	.indirect = {offsetof(blkif_request_indirect_t, indirect_op),
+		     offsetof(blkif_request_indirect_t, nr_segments),
+		     offsetof(blkif_request_indirect_t, handle),
+		     offsetof(blkif_request_indirect_t, id),
+		     offsetof(blkif_request_indirect_t, sector_number),
+		     offsetof(blkif_request_indirect_t, indirect_grefs)},
 	.segment = {offsetof(struct blkif_request_segment, gref),
 		    offsetof(struct blkif_request_segment, first_sect),
 		    offsetof(struct blkif_request_segment, last_sect)},
@@ -196,11 +247,16 @@ const struct wire WIRE_NAME = {
 		   offsetof(blkif_sring_t, rsp_prod), offsetof(blkif_sring_t, rsp_event),
 		   offsetof(blkif_sring_t, ring)},
 	.max_segments = BLKIF_MAX_SEGMENTS_PER_REQUEST,
+	.max_indirect_pages = BLKIF_MAX_INDIRECT_PAGES_PER_REQUEST,
+	.discard_secure = BLKIF_DISCARD_SECURE,
 	.nr_slots_const = {SLOTS(0), SLOTS(1), SLOTS(2), SLOTS(3), SLOTS(4)},
 	.nr_slots = nr_slots,
 	.front_init = front_init,
 	.front_full = front_full,
 	.front_put = front_put,
+	.front_put_discard = front_put_discard,
+	.front_put_indirect = front_put_indirect,
+	.table_put = table_put,
 	.front_push = front_push,
 	.front_get = front_get,
 	.front_final_check = front_final_check,

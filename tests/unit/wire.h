@@ -32,6 +32,21 @@ struct wire_request {
 	struct wire_segment segments[WIRE_MAX_SEGMENTS];
 };
 
+struct wire_discard {
+	uint8_t flag;
+	uint16_t handle;
+	uint64_t id, sector, nr_sectors;
+};
+
+#define WIRE_MAX_INDIRECT_PAGES 8
+
+struct wire_indirect {
+	uint8_t operation; /* the one inside */
+	uint16_t nr_segments, handle;
+	uint64_t id, sector;
+	uint32_t grefs[WIRE_MAX_INDIRECT_PAGES];
+};
+
 struct wire_response {
 	uint64_t id;
 	uint8_t operation;
@@ -52,6 +67,12 @@ struct wire {
 		size_t operation, nr_segments, handle, id, sector, segments;
 	} request;
 	struct {
+		size_t flag, handle, id, sector, nr_sectors;
+	} discard;
+	struct {
+		size_t operation, nr_segments, handle, id, sector, grefs;
+	} indirect;
+	struct {
 		size_t gref, first, last;
 	} segment;
 	struct {
@@ -60,7 +81,8 @@ struct wire {
 	struct {
 		size_t req_prod, req_event, rsp_prod, rsp_event, slots;
 	} header;
-	unsigned max_segments;
+	unsigned max_segments, max_indirect_pages;
+	uint8_t discard_secure;
 	unsigned nr_slots_const[WIRE_ORDERS]; /* __CONST_RING_SIZE */
 
 	/* __RING_SIZE of a ring at @shared of @bytes. */
@@ -70,6 +92,10 @@ struct wire {
 	void (*front_init)(struct wire_ring *ring, void *shared, size_t bytes, uint32_t start);
 	bool (*front_full)(struct wire_ring *ring);
 	void (*front_put)(struct wire_ring *ring, const struct wire_request *request);
+	void (*front_put_discard)(struct wire_ring *ring, const struct wire_discard *discard);
+	void (*front_put_indirect)(struct wire_ring *ring, const struct wire_indirect *indirect);
+	/* The @idx'th segment of an indirect page (blkif.h: an array of struct blkif_request_segment). */
+	void (*table_put)(void *page, unsigned idx, struct wire_segment segment);
 	bool (*front_push)(struct wire_ring *ring); /* true: notify the backend */
 	bool (*front_get)(struct wire_ring *ring, struct wire_response *response);
 	bool (*front_final_check)(struct wire_ring *ring); /* true: more work */
