@@ -41,6 +41,8 @@ struct dataplane {
 	struct request_pool pool;
 
 	unsigned nr_in_flight;	   /* with the driver */
+	struct request *barrier;   /* fetched, and not ended: nothing is fetched behind it */
+	bool starved;		   /* the last fetch ended for want of a request or of memory */
 	struct disk_limits limits; /* what the guest is offered; the size may change */
 	struct request_list
 		held;	/* failed flushes that must not be answered, and what came after */
@@ -83,7 +85,7 @@ void dataplane_abandon(struct dataplane *dataplane);
 /* A flush of this disk has failed before: as if it had failed here (DATAPLANE_FLUSH_FAILED). */
 void dataplane_distrust(struct dataplane *dataplane);
 
-/* True when nothing is in flight. */
+/* True when nothing is in flight, nor waits for what is. Held requests do not count. */
 bool dataplane_idle(const struct dataplane *dataplane);
 
 #endif

@@ -18,14 +18,23 @@ static bool is_aligned(uint64_t value, uint32_t power_of_two)
 	return !(value & (power_of_two - 1));
 }
 
-static int data_validate(const struct request *request, const struct disk_limits *limits)
+/* Two comparisons without a sum, which could wrap. */
+static int range_validate(const struct request *request, const struct disk_limits *limits)
 {
-	if (!request->len_bytes)
-		return -EINVAL;
-	/* Two comparisons without a sum, which could wrap. */
 	if (request->offset_bytes > limits->size_bytes ||
 	    request->len_bytes > limits->size_bytes - request->offset_bytes)
 		return -ERANGE;
+	return 0;
+}
+
+static int data_validate(const struct request *request, const struct disk_limits *limits)
+{
+	int err = range_validate(request, limits);
+
+	if (err)
+		return err;
+	if (!request->len_bytes)
+		return -EINVAL;
 	if (!is_aligned(request->offset_bytes, limits->logical_block_bytes))
 		return -EINVAL;
 	/* Direct I/O wants every piece aligned, in memory and in length. */
@@ -44,14 +53,38 @@ int request_validate(const struct request *request, const struct disk_limits *li
 	case REQUEST_WRITE:
 		if (!limits->can_write)
 			return -EROFS;
-		if ((request->flags & REQUEST_PREFLUSH) && !limits->can_flush)
+		if ((request->flags & (REQUEST_PREFLUSH | REQUEST_FUA)) && !limits->can_flush)
 			return -EOPNOTSUPP;
 		return data_validate(request, limits);
 	case REQUEST_READ:
 		return data_validate(request, limits);
 	case REQUEST_DISCARD:
+		if (!limits->can_write)
+			return -EROFS;
+		return limits->can_discard ? range_validate(request, limits) : -EOPNOTSUPP;
 	case REQUEST_OPS:
 		break;
 	}
 	return -EOPNOTSUPP;
+}
+
+bool request_round(struct request *request, const struct disk_limits *limits)
+{
+	uint64_t granularity = limits->discard_granularity_bytes;
+	uint64_t first = request->offset_bytes, end = first + request->len_bytes;
+	uint64_t origin = limits->discard_alignment_bytes;
+
+	if (!limits->can_secure_discard)
+		request->flags &= ~REQUEST_SECURE;
+	first = first > origin
+			? origin + (first - origin + granularity - 1) / granularity * granularity
+			: origin;
+	if (end <= first)
+		return false;
+	end = origin + (end - origin) / granularity * granularity;
+	if (end <= first)
+		return false;
+	request->offset_bytes = first;
+	request->len_bytes = end - first;
+	return true;
 }

@@ -14,8 +14,14 @@
 #include "driver.h"
 #include "request.h"
 
-/* 0, or why @request is refused: -EOPNOTSUPP (this disk cannot flush), -EROFS (a write to a read-only
- * disk), -ERANGE (outside the disk), -EINVAL (empty, or not aligned to the logical block). */
+/* 0, or why @request is refused: -EOPNOTSUPP (this disk cannot flush, or discard), -EROFS (a write or
+ * discard on a read-only disk), -ERANGE (outside the disk), -EINVAL (a transfer that is empty, or not
+ * aligned to the logical block). */
 int request_validate(const struct request *request, const struct disk_limits *limits);
+
+/* Cut a valid DISCARD to the whole granules within it, never beyond its range: what lies at its edges
+ * stays as it is. REQUEST_SECURE is taken away where the disk does not have it (blkif.h: an optional
+ * flag). False if no granule is left, and there is nothing to do. */
+bool request_round(struct request *request, const struct disk_limits *limits);
 
 #endif

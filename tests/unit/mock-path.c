@@ -79,6 +79,10 @@ static int wire_pop(struct transport *transport, struct request *request)
 		journal_add(wire->journal, wire->pop_error ? "broken " : "pop0 ");
 		return wire->pop_error;
 	}
+	if (wire->room && wire->nr_popped - wire->nr_responded == wire->room) {
+		journal_add(wire->journal, "full ");
+		return -EAGAIN;
+	}
 	from = &wire->requests[wire->nr_popped++];
 	((struct mock_scratch *)request->transport_scratch)->id = wire->nr_popped;
 	journal_add(wire->journal, "pop%u ", wire->nr_popped);
@@ -91,9 +95,21 @@ static int wire_pop(struct transport *transport, struct request *request)
 	request->offset_bytes = from->offset_bytes;
 	request->len_bytes = from->len_bytes;
 	request->iov = &wire->iov[request->pool_idx];
-	request->nr_iov = from->op != REQUEST_FLUSH;
+	request->nr_iov = from->op == REQUEST_READ || from->op == REQUEST_WRITE;
 	*request->iov = (struct iovec){wire->data[request->pool_idx], from->len_bytes};
 	return 1;
+}
+
+static void wire_resolve(struct transport *transport, struct request_list *batch)
+{
+	struct mock_wire *wire = to_wire(transport);
+	struct request *request;
+
+	TAILQ_FOREACH(request, batch, link) {
+		assert_int_equal(request->state, REQUEST_DECODED);
+		assert_int_equal(request->status, 0);
+		request->status = wire_request(wire, request)->resolve_status;
+	}
 }
 
 static void wire_load(struct transport *transport, struct request_list *batch)
@@ -135,6 +151,7 @@ static void wire_respond(struct transport *transport, struct request *request)
 		fail_msg("request %u was answered twice", id);
 	wire->answers[id - 1] = request->status;
 	wire->nr_answered++;
+	wire->nr_responded++;
 	wire->nr_unpublished++;
 }
 
@@ -188,6 +205,7 @@ void mock_wire_init(struct mock_wire *wire, struct mock_journal *journal, unsign
 		.poll_fd = wire_poll_fd,
 		.acknowledge = wire_acknowledge,
 		.pop = wire_pop,
+		.resolve = wire_resolve,
 		.load = wire_load,
 		.store = wire_store,
 		.respond = wire_respond,
@@ -249,12 +267,21 @@ static void mock_queue_destroy(struct disk_queue *queue)
 
 static void mock_submit(struct disk_queue *queue, struct request *request)
 {
-	static const char letters[] = {
-		[REQUEST_READ] = 'R', [REQUEST_WRITE] = 'W', [REQUEST_FLUSH] = 'F'};
+	static const char letters[] = {[REQUEST_READ] = 'R',
+				       [REQUEST_WRITE] = 'W',
+				       [REQUEST_FLUSH] = 'F',
+				       [REQUEST_DISCARD] = 'D'};
 	struct mock_disk *mock = to_disk(queue);
+	const struct request *other;
 
 	assert_int_equal(request->state, REQUEST_QUEUED);
 	assert_int_equal(request->status, 0);
+	/* A barrier is alone with the driver. */
+	if (request->flags & REQUEST_BARRIER)
+		assert_true(TAILQ_EMPTY(&mock->submitted) && TAILQ_EMPTY(&mock->done));
+	else
+		TAILQ_FOREACH(other, &mock->submitted, link)
+			assert_false(other->flags & REQUEST_BARRIER);
 	journal_add(mock->journal, "submit%u%c ", mock_request_id(request), letters[request->op]);
 	memset(request->driver_scratch, 0xee, mock->disk.request_size);
 	mock->nr_submitted++;
@@ -317,7 +344,14 @@ void mock_disk_init(struct mock_disk *mock, struct mock_journal *journal)
 	};
 	mock->disk = (struct disk){
 		.driver = &mock->driver,
-		.limits = {1024 * 4096, 512, 512, 512, true, true},
+		.limits = {.size_bytes = 1024 * 4096,
+			   .logical_block_bytes = 512,
+			   .physical_block_bytes = 512,
+			   .memory_align_bytes = 512,
+			   .can_write = true,
+			   .can_flush = true,
+			   .can_discard = true,
+			   .discard_granularity_bytes = 4096},
 		.request_size = 24,
 	};
 	mock->queue.disk = &mock->disk;

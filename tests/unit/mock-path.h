@@ -28,7 +28,7 @@ struct mock_request {
 	enum request_op op;
 	unsigned flags;
 	int status; /* non-zero: what the decoder says of it */
-	int load_status, store_status;
+	int resolve_status, load_status, store_status;
 	uint64_t offset_bytes, len_bytes;
 };
 
@@ -39,6 +39,8 @@ struct mock_wire {
 
 	struct mock_request requests[MOCK_REQUESTS_MAX]; /* id i is requests[i - 1] */
 	unsigned nr_requests, nr_popped;
+	unsigned
+		room; /* so many requests popped and not responded to make pop() say -EAGAIN; 0: any */
 	int pop_error; /* if not 0, pop() returns it when the list is at its end */
 	void (*arm_hook)(struct mock_wire *wire); /* called by arm() once: a guest that is quick */
 	bool (*more)(
@@ -46,7 +48,7 @@ struct mock_wire {
 
 	unsigned nr_answers[MOCK_REQUESTS_MAX]; /* by id - 1 */
 	int answers[MOCK_REQUESTS_MAX];
-	unsigned nr_answered, nr_unpublished;
+	unsigned nr_answered, nr_responded, nr_unpublished;
 	unsigned nr_load, nr_store, nr_flush, nr_arm, nr_disconnect, nr_free;
 	bool armed;
 	bool untouchable; /* from now on any call but disconnect and free fails the test */

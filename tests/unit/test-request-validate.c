@@ -29,6 +29,25 @@ static const struct disk_limits disk_4kn = LIMITS(DISK64, 4096, true, true);
 static const struct disk_limits disk_huge = LIMITS(UINT64_MAX - 511, 512, true, true);
 static const struct disk_limits disk_3tib = LIMITS(3ull << 40, 512, true, true);
 
+static const struct disk_limits disk_discard = {
+	.size_bytes = DISK64,
+	.logical_block_bytes = 512,
+	.physical_block_bytes = 512,
+	.memory_align_bytes = 512,
+	.can_write = true,
+	.can_discard = true,
+	.discard_granularity_bytes = 65536,
+	.discard_alignment_bytes = 512,
+};
+static const struct disk_limits disk_discard_ro = {
+	.size_bytes = DISK64,
+	.logical_block_bytes = 512,
+	.physical_block_bytes = 512,
+	.memory_align_bytes = 512,
+	.can_discard = true,
+	.discard_granularity_bytes = 512,
+};
+
 static char memory[16 * 4096] __attribute__((aligned(4096)));
 
 struct row {
@@ -146,6 +165,36 @@ static const struct row rows[] = {
 	{"512: odd memory", &disk64, REQUEST_READ, 0, 0, 512, {{memory + 256, 512}}, -EINVAL},
 	{"512: odd length", &disk64, REQUEST_READ, 0, 0, 513, {{memory, 513}}, -EINVAL},
 	{"512: odd offset", &disk64, REQUEST_READ, 0, 1, 512, {{0}}, -EINVAL},
+	/* Discards: faults.md R12, R14, R18; any alignment is fine, the edges are left alone (R25). */
+	{"discard", &disk_discard, REQUEST_DISCARD, 0, 0, DISK64, {{0}}, 0},
+	{"discard of nothing", &disk_discard, REQUEST_DISCARD, 0, DISK64, 0, {{0}}, 0},
+	{"discard, unaligned", &disk_discard, REQUEST_DISCARD, REQUEST_SECURE, 512, 512, {{0}}, 0},
+	{"discard past the end",
+	 &disk_discard,
+	 REQUEST_DISCARD,
+	 0,
+	 DISK64 - 512,
+	 1024,
+	 {{0}},
+	 -ERANGE},
+	{"discard that wraps",
+	 &disk_discard,
+	 REQUEST_DISCARD,
+	 0,
+	 UINT64_MAX - 511,
+	 1024,
+	 {{0}},
+	 -ERANGE},
+	{"discard, not offered", &disk64, REQUEST_DISCARD, 0, 0, 512, {{0}}, -EOPNOTSUPP},
+	{"discard, read-only", &disk_discard_ro, REQUEST_DISCARD, 0, 0, 512, {{0}}, -EROFS},
+	{"no flush: FUA write",
+	 &disk64_no_flush,
+	 REQUEST_WRITE,
+	 REQUEST_FUA,
+	 0,
+	 512,
+	 {{0}},
+	 -EOPNOTSUPP},
 	{"unknown operation", &disk64, (enum request_op)99, 0, 0, 512, {{0}}, -EOPNOTSUPP},
 };
 
@@ -174,10 +223,53 @@ static void table(void **state)
 	}
 }
 
+/* Whole granules only, never outward (xen-contract.md §4.2): against a walk over all granules. */
+static void rounding(void **state)
+{
+	uint32_t seed = 99;
+
+	(void)state;
+	for (unsigned i = 0; i < 20000; i++) {
+		struct disk_limits limits = disk_discard;
+		struct request request = {.op = REQUEST_DISCARD, .flags = REQUEST_SECURE};
+		uint64_t first = UINT64_MAX, last_end = 0, offset, end;
+		unsigned random[4];
+
+		for (unsigned j = 0; j < 4; j++) {
+			seed = seed * 1664525u + 1013904223u;
+			random[j] = seed >> 8;
+		}
+		limits.size_bytes = 256 * 512;
+		limits.discard_granularity_bytes = 512 * (1 + random[0] % 48); /* no power of two */
+		limits.discard_alignment_bytes =
+			random[1] % (limits.discard_granularity_bytes / 512) * 512;
+		limits.can_secure_discard = i % 2;
+		offset = random[2] % 256 * 512;
+		end = offset + random[3] % (257 - offset / 512) * 512;
+		request.offset_bytes = offset;
+		request.len_bytes = end - offset;
+		for (uint64_t at = limits.discard_alignment_bytes; at < limits.size_bytes;
+		     at += limits.discard_granularity_bytes) {
+			if (at < offset || at + limits.discard_granularity_bytes > end)
+				continue;
+			if (first == UINT64_MAX)
+				first = at;
+			last_end = at + limits.discard_granularity_bytes;
+		}
+		assert_int_equal(request_round(&request, &limits), last_end != 0);
+		assert_int_equal(!!(request.flags & REQUEST_SECURE), limits.can_secure_discard);
+		if (!last_end)
+			continue;
+		assert_int_equal(request.offset_bytes, first);
+		assert_int_equal(request.offset_bytes + request.len_bytes, last_end);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(table),
+		cmocka_unit_test(rounding),
 	};
 
 	return cmocka_run_group_tests(cases, NULL, NULL);
