@@ -209,7 +209,6 @@ void blkif_data_release(struct blkif_data *data, struct request *request)
 		if (segment_is_mapped(data, payload, i))
 			grant_cache_unpin(&data->cache, payload->pages[i]);
 	data_memory_give(&data->memory, payload->nr_chunks, payload->chunks);
-	blkif_payload_init(payload);
 }
 
 /* ---- Indirect segments -------------------------------------------------------------------------- */

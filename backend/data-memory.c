@@ -21,7 +21,11 @@ void *memory_reserve(size_t bytes)
 	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	return memory == MAP_FAILED ? NULL : memory;
+	if (memory == MAP_FAILED)
+		return NULL;
+	/* The first byte must not bring 2 MiB. A kernel that refuses has no huge pages. */
+	madvise(memory, bytes, MADV_NOHUGEPAGE);
+	return memory;
 }
 
 int data_memory_init(struct data_memory *memory, unsigned nr_chunks)
