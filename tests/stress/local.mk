@@ -8,5 +8,7 @@ tests_stress_ring_stress_SOURCES = tests/stress/ring-stress.c
 tests_stress_ring_stress_LDADD = loopback/libfront.a backend/libbackend.a
 tests_stress_ring_stress_LDFLAGS = $(AM_LDFLAGS) -pthread
 
-# The same for other processors, in emulation; it wants compilers for them, so make check leaves it out.
+# The same, and unit tests of the wire, for other processors in emulation; it wants compilers for them, so make check
+# leaves it out.
 dist_check_SCRIPTS += tests/stress/cross
+EXTRA_DIST += tests/stress/cmocka.h
