@@ -239,3 +239,19 @@ int dio_limits_query(int fd, const char *path, struct disk_limits *limits, struc
 	limits->memory_align_bytes = align.memory_bytes;
 	return 0;
 }
+
+int dio_size_query(int fd, uint32_t block_bytes, uint64_t *size_bytes_out)
+{
+	uint64_t size_bytes;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	size_bytes = (uint64_t)st.st_size;
+	if (S_ISBLK(st.st_mode) && ioctl(fd, BLKGETSIZE64, &size_bytes))
+		return -errno;
+	if (size_bytes < block_bytes)
+		return -ENODATA;
+	*size_bytes_out = size_bytes - size_bytes % block_bytes;
+	return 0;
+}

@@ -20,4 +20,8 @@ int dio_limits_query(int fd, const char *path, struct disk_limits *limits, struc
 /* Fill @error: no direct I/O on @path. Returns -EOPNOTSUPP. */
 int dio_limits_refuse(const char *path, struct error *error);
 
+/* The size now of the open file or block device @fd, in whole blocks of @block_bytes: 0, -ENODATA if there
+ * is not one, or -errno. */
+int dio_size_query(int fd, uint32_t block_bytes, uint64_t *size_bytes_out);
+
 #endif

@@ -218,6 +218,13 @@ static int fault_sync(struct disk *disk)
 	return fault->lower->driver->sync(fault->lower);
 }
 
+static int fault_refresh(struct disk *disk, uint64_t *size_bytes_out)
+{
+	struct fault_disk *fault = container_of(disk, struct fault_disk, disk);
+
+	return fault->lower->driver->refresh(fault->lower, size_bytes_out);
+}
+
 /* ---- The queue --------------------------------------------------------------------------------- */
 
 /* The inner registrations are edge-triggered, and reap() empties the instance before it looks: so the
@@ -514,6 +521,7 @@ const struct driver fault_driver = {
 	.open = fault_open,
 	.close = fault_close,
 	.sync = fault_sync,
+	.refresh = fault_refresh,
 	.queue_create = fault_queue_create,
 	.queue_destroy = fault_queue_destroy,
 	.submit = fault_submit,

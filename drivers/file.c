@@ -276,6 +276,13 @@ static int file_sync(struct disk *disk)
 	return file->disk.limits.can_write && fdatasync(file->fd) ? -errno : 0;
 }
 
+static int file_refresh(struct disk *disk, uint64_t *size_bytes_out)
+{
+	struct file_disk *file = container_of(disk, struct file_disk, disk);
+
+	return dio_size_query(file->fd, disk->limits.logical_block_bytes, size_bytes_out);
+}
+
 static int file_queue_create(struct disk *disk, unsigned depth, struct disk_queue **queue_out,
 			     struct error *error)
 {
@@ -291,6 +298,7 @@ const struct driver file_driver = {
 	.open = file_open,
 	.close = file_close,
 	.sync = file_sync,
+	.refresh = file_refresh,
 	.queue_create = file_queue_create,
 	.queue_destroy = aio_queue_destroy,
 	.submit = aio_queue_submit,

@@ -34,6 +34,12 @@ int inline_disk_sync(struct disk *disk)
 	return 0;
 }
 
+int inline_disk_refresh(struct disk *disk, uint64_t *size_bytes_out)
+{
+	*size_bytes_out = disk->limits.size_bytes;
+	return 0;
+}
+
 int inline_queue_create(struct disk *disk, unsigned depth, struct disk_queue **queue_out,
 			struct error *error)
 {

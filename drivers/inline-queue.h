@@ -16,6 +16,9 @@
 /* There is no storage to bring anything to. Returns 0. */
 int inline_disk_sync(struct disk *disk);
 
+/* Nor one that could change its size. Returns 0. */
+int inline_disk_refresh(struct disk *disk, uint64_t *size_bytes_out);
+
 /* The driver's operations of the same names; depth does not matter. */
 int inline_queue_create(struct disk *disk, unsigned depth, struct disk_queue **queue_out,
 			struct error *error);

@@ -86,6 +86,7 @@ const struct driver memory_driver = {
 	.open = memory_open,
 	.close = memory_close,
 	.sync = inline_disk_sync,
+	.refresh = inline_disk_refresh,
 	.queue_create = inline_queue_create,
 	.queue_destroy = inline_queue_destroy,
 	.submit = memory_submit,

@@ -55,6 +55,7 @@ const struct driver null_driver = {
 	.open = null_open,
 	.close = null_close,
 	.sync = inline_disk_sync,
+	.refresh = inline_disk_refresh,
 	.queue_create = inline_queue_create,
 	.queue_destroy = inline_queue_destroy,
 	.submit = null_submit,
