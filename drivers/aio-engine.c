@@ -2,7 +2,8 @@
 /*
  * The AIO engine: a disk_queue on an open file, over Linux native AIO.
  *
- * Owns: per queue one AIO context, one eventfd, and a helper thread once one is needed.
+ * Owns: per queue one file description, one AIO context, one eventfd, and a helper thread once one is
+ *   needed.
  * Trusts / does not trust: the file is open with O_DIRECT and its disk's limits are true. The kernel's
  *   answers may be short, late, or errors.
  * Runs on: the queue's thread; only create and destroy may block.
@@ -14,13 +15,18 @@
  *                  ^                                                  |
  *                  +---- the rest of a short transfer ----------------+
  *
- * A FLUSH which the kernel's AIO cannot do goes to the helper thread instead.
+ * A FLUSH which the kernel's AIO cannot do, and every DISCARD, goes to the helper thread instead.
+ *
+ * Each queue opens the file once more: Linux tells of a lost write once per open file description
+ * (errseq_t), and the flushes of every queue have to hear of it.
  */
 #include "config.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <libaio.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -77,6 +83,7 @@ struct aio_queue {
 	struct completion_ring *ring; /* NULL: io_getevents() */
 	struct aio_helper *helper;    /* NULL: not needed so far */
 	bool no_fdsync;
+	bool no_discard; /* it was tried, and the storage cannot */
 
 	struct request_list pending; /* to be given to the kernel, in order */
 	struct request_list finished;
@@ -174,6 +181,19 @@ static struct completion_ring *ring_find(io_context_t context)
 	return ring;
 }
 
+/* The same file under another description; the one of @fd keeps the lock. */
+static int description_open(int fd)
+{
+	int flags = fcntl(fd, F_GETFL), again;
+	char path[32];
+
+	if (flags < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, (flags & (O_ACCMODE | O_DIRECT | O_NONBLOCK)) | O_CLOEXEC | O_NOCTTY);
+	return again < 0 ? -errno : again;
+}
+
 int aio_queue_create(struct disk *disk, int fd, unsigned depth, struct disk_queue **queue_out,
 		     struct error *error)
 {
@@ -186,7 +206,6 @@ int aio_queue_create(struct disk *disk, int fd, unsigned depth, struct disk_queu
 	if (!aio)
 		return error_set(error, ENOMEM, "no memory for a queue of %u requests", depth);
 	aio->queue.disk = disk;
-	aio->fd = fd;
 	aio->depth = depth;
 	/* Cut there, both the offset and the address of the rest are as aligned as at first. */
 	aio->align_bytes = limits->logical_block_bytes > limits->memory_align_bytes
@@ -194,12 +213,19 @@ int aio_queue_create(struct disk *disk, int fd, unsigned depth, struct disk_queu
 				   : limits->memory_align_bytes;
 	TAILQ_INIT(&aio->pending);
 	TAILQ_INIT(&aio->finished);
+	aio->fd = description_open(fd);
+	if (aio->fd < 0) {
+		ret = error_set(error, -aio->fd,
+				"cannot open the disk once more for a queue (/proc/self/fd: %s)",
+				strerror(-aio->fd));
+		goto err_free;
+	}
 	/* Every completion adds 1, and nobody reads: with EPOLLET each addition is a new edge. The
 	 * counter stops at 2^64 - 2, which takes 58 000 years at ten million requests per second. */
 	aio->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (aio->event_fd < 0) {
 		ret = error_set(error, errno, "cannot create an eventfd (%s)", strerror(errno));
-		goto err_free;
+		goto err_close_file;
 	}
 	ret = context_create(aio, error);
 	if (ret)
@@ -210,6 +236,8 @@ int aio_queue_create(struct disk *disk, int fd, unsigned depth, struct disk_queu
 
 err_close:
 	close(aio->event_fd);
+err_close_file:
+	close(aio->fd);
 err_free:
 	free(aio);
 	return ret;
@@ -225,6 +253,7 @@ void aio_queue_destroy(struct disk_queue *queue)
 		aio_helper_destroy(aio->helper);
 	io_destroy(aio->context);
 	close(aio->event_fd);
+	close(aio->fd);
 	free(aio);
 }
 
@@ -265,7 +294,7 @@ static void request_enqueue(struct aio_queue *aio, struct request *request)
 	case REQUEST_FLUSH:
 		io_prep_fdsync(iocb, aio->fd);
 		break;
-	case REQUEST_DISCARD: /* not offered */
+	case REQUEST_DISCARD: /* the helper's */
 	case REQUEST_OPS:
 		assert(false);
 	}
@@ -281,18 +310,19 @@ static int helper_need(struct aio_queue *aio)
 	return aio_helper_create(aio->fd, aio->event_fd, &aio->helper);
 }
 
-static void flush_by_helper(struct aio_queue *aio, struct request *request)
+static void submit_to_helper(struct aio_queue *aio, struct request *request)
 {
 	int ret = helper_need(aio);
 
 	if (ret) {
 		log_limited(&aio->log_limit, LOG_LEVEL_ERROR,
-			    "cannot start the thread that flushes (%s)", strerror(-ret));
+			    "cannot start the thread that flushes and discards (%s)",
+			    strerror(-ret));
 		request_finish(aio, request, ret);
 		return;
 	}
 	aio->nr_in_helper++;
-	aio_helper_flush(aio->helper, request);
+	aio_helper_submit(aio->helper, request);
 }
 
 void aio_queue_submit(struct disk_queue *queue, struct request *request)
@@ -300,8 +330,12 @@ void aio_queue_submit(struct disk_queue *queue, struct request *request)
 	struct aio_request *scratch = request->driver_scratch;
 	struct aio_queue *aio = to_aio(queue);
 
-	if (request->op == REQUEST_FLUSH && aio->no_fdsync) {
-		flush_by_helper(aio, request);
+	if (request->op == REQUEST_DISCARD && aio->no_discard) {
+		request_finish(aio, request, -EOPNOTSUPP);
+		return;
+	}
+	if (request->op == REQUEST_DISCARD || (request->op == REQUEST_FLUSH && aio->no_fdsync)) {
+		submit_to_helper(aio, request);
 		return;
 	}
 	scratch->offset_bytes = request->offset_bytes;
@@ -322,7 +356,7 @@ static void first_pending_fail(struct aio_queue *aio, int status)
 		if (!aio->no_fdsync)
 			log_info("AIO cannot flush this file: a thread does");
 		aio->no_fdsync = true;
-		flush_by_helper(aio, request);
+		submit_to_helper(aio, request);
 		return;
 	}
 	request_finish(aio, request, status);
@@ -422,6 +456,15 @@ static void transfer_continue(struct aio_queue *aio, struct request *request, ui
 	request_enqueue(aio, request);
 }
 
+/* A flush that could not even be begun is tried again, with pauses, where one may wait. */
+static void flush_finish(struct aio_queue *aio, struct request *request, int status)
+{
+	if (status == -EINTR || status == -EAGAIN || status == -ENOMEM || status == -ENOBUFS)
+		submit_to_helper(aio, request);
+	else
+		request_finish(aio, request, status);
+}
+
 static void event_handle(struct aio_queue *aio, const struct io_event *event)
 {
 	struct request *request = event->data;
@@ -436,7 +479,7 @@ static void event_handle(struct aio_queue *aio, const struct io_event *event)
 	scratch = request->driver_scratch;
 	aio->nr_in_kernel--;
 	if (request->op == REQUEST_FLUSH)
-		request_finish(aio, request, result < 0 ? (int)result : 0);
+		flush_finish(aio, request, result < 0 ? (int)result : 0);
 	else if (result == -EINTR) /* fs/aio.c answers so for a transfer it would have to restart */
 		transfer_continue(aio, request, 0);
 	else if (result < 0)
@@ -486,19 +529,37 @@ static unsigned getevents_reap(struct aio_queue *aio)
 	return nr_events;
 }
 
+/* Returns true if the kernel may have room again. */
+static bool helper_reap(struct aio_queue *aio)
+{
+	struct request_list collected = TAILQ_HEAD_INITIALIZER(collected);
+	struct request *request;
+	unsigned nr = 0;
+	bool retry = aio_helper_collect(aio->helper, &collected, &nr);
+
+	TAILQ_FOREACH(request, &collected, link) {
+		if (request->op != REQUEST_DISCARD || request->status != -EOPNOTSUPP ||
+		    aio->no_discard)
+			continue;
+		log_info("the storage cannot discard after all: the guest is told so");
+		aio->no_discard = true;
+	}
+	aio->nr_in_helper -= nr;
+	aio->nr_finished += nr;
+	TAILQ_CONCAT(&aio->finished, &collected, link);
+	return retry;
+}
+
 unsigned aio_queue_reap(struct disk_queue *queue, struct request_list *done)
 {
 	struct aio_queue *aio = to_aio(queue);
-	unsigned nr_events = 0, nr_flushed = 0, nr_done;
+	unsigned nr_events = 0, nr_done;
 	bool retry = false;
 
 	if (aio->nr_in_kernel)
 		nr_events = aio->ring ? ring_reap(aio) : getevents_reap(aio);
-	if (aio->helper) {
-		retry = aio_helper_collect(aio->helper, &aio->finished, &nr_flushed);
-		aio->nr_in_helper -= nr_flushed;
-		aio->nr_finished += nr_flushed;
-	}
+	if (aio->helper)
+		retry = helper_reap(aio);
 	/* Rests of short transfers, and what the kernel had no room for. Without an event there is
 	 * nothing to hope for, and a caller which polls would make this a hot loop. */
 	if (nr_events || retry) {

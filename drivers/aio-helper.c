@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The helper thread of an AIO queue: fdatasync() where the kernel's AIO has no FDSYNC, and a wake-up
- * after a delay when the kernel had no room and no completion will come to say that it has.
+ * The helper thread of an AIO queue: what the kernel's AIO cannot do. fdatasync() where there is no
+ * FDSYNC, or again where it could not be begun; discards; and a wake-up after a delay when the kernel had
+ * no room and no completion will come to say that it has.
  *
- * Owns: one thread; requests between aio_helper_flush() and aio_helper_collect().
+ * Owns: one thread; requests between aio_helper_submit() and aio_helper_collect().
  * Trusts / does not trust: the file was checked at open; fdatasync() may fail like any storage.
  * Runs on: functions on the queue's thread, never block (the lock is never held over a system call
- *   that waits), but for create and destroy. The thread blocks in fdatasync().
+ *   that waits), but for create and destroy. The thread blocks in the
+ *   system calls.
  * Must not know: libaio, offsets, data.
  */
 #include "config.h"
@@ -21,6 +23,14 @@
 #include <unistd.h>
 
 #include "drivers/aio-helper.h"
+#include "drivers/discard.h"
+
+/* A flush that could not be begun: about 2 s in all. */
+#define FLUSH_TRIES 11
+#define FLUSH_PAUSE_MS 200
+
+/* Discards of hundreds of gigabytes take minutes; nobody waits for more than a piece of one. */
+#define DISCARD_PIECE_BYTES (512ull << 20)
 
 struct aio_helper {
 	pthread_t thread;
@@ -29,7 +39,8 @@ struct aio_helper {
 
 	pthread_mutex_t lock; /* everything below */
 	pthread_cond_t changed;
-	struct request_list waiting;
+	struct request_list flushes, discards; /* waiting */
+	uint64_t discarded_bytes;	       /* of the first discard */
 	struct request_list finished;
 	bool stop;
 	bool wake_armed;
@@ -47,6 +58,23 @@ static void helper_signal(struct aio_helper *helper)
 	(void)written;
 }
 
+/* Errors which say that nothing was tried are worth another try. Any other one is final: Linux tells of a
+ * write that was lost once, and a later success would prove nothing. */
+static int flush_patiently(int fd)
+{
+	const struct timespec pause = {.tv_nsec = FLUSH_PAUSE_MS * 1000000};
+	unsigned nr_tries = 0;
+
+	while (fdatasync(fd)) {
+		if (errno != EINTR && errno != EAGAIN && errno != ENOMEM && errno != ENOBUFS)
+			return -errno;
+		if (++nr_tries == FLUSH_TRIES)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 /* One fdatasync() answers all requests that waited for it: it began after each of them was submitted,
  * and that is what they ask for. */
 static void helper_flush_all(struct aio_helper *helper)
@@ -55,16 +83,48 @@ static void helper_flush_all(struct aio_helper *helper)
 	struct request *request;
 	int status;
 
-	TAILQ_CONCAT(&batch, &helper->waiting, link);
+	TAILQ_CONCAT(&batch, &helper->flushes, link);
 	pthread_mutex_unlock(&helper->lock);
-	do {
-		status = fdatasync(helper->fd) ? -errno : 0;
-	} while (status == -EINTR);
+	status = flush_patiently(helper->fd);
 	TAILQ_FOREACH(request, &batch, link)
 		request->status = status;
 	pthread_mutex_lock(&helper->lock);
 	TAILQ_CONCAT(&helper->finished, &batch, link);
 	helper_signal(helper);
+}
+
+/* A piece of the first discard, which stays the first until it is done. */
+static void helper_discard_piece(struct aio_helper *helper)
+{
+	struct request *request = TAILQ_FIRST(&helper->discards);
+	uint64_t left_bytes = request->len_bytes - helper->discarded_bytes;
+	uint64_t piece_bytes = left_bytes < DISCARD_PIECE_BYTES ? left_bytes : DISCARD_PIECE_BYTES;
+	int status;
+
+	pthread_mutex_unlock(&helper->lock);
+	status = discard_run(helper->fd, request->offset_bytes + helper->discarded_bytes,
+			     piece_bytes, request->flags & REQUEST_SECURE);
+	pthread_mutex_lock(&helper->lock);
+	helper->discarded_bytes += piece_bytes;
+	if (!status && helper->discarded_bytes < request->len_bytes)
+		return;
+	helper->discarded_bytes = 0;
+	request->status = status;
+	TAILQ_REMOVE(&helper->discards, request, link);
+	TAILQ_INSERT_TAIL(&helper->finished, request, link);
+	helper_signal(helper);
+}
+
+static void helper_await_work(struct aio_helper *helper)
+{
+	if (!helper->wake_armed) {
+		pthread_cond_wait(&helper->changed, &helper->lock);
+	} else if (pthread_cond_timedwait(&helper->changed, &helper->lock, &helper->wake_time) ==
+		   ETIMEDOUT) {
+		helper->wake_armed = false;
+		helper->wake_due = true;
+		helper_signal(helper);
+	}
 }
 
 static void *helper_run(void *arg)
@@ -73,16 +133,13 @@ static void *helper_run(void *arg)
 
 	pthread_mutex_lock(&helper->lock);
 	while (!helper->stop) {
-		if (!TAILQ_EMPTY(&helper->waiting)) {
+		/* A turn each: neither waits for all of the other. */
+		if (!TAILQ_EMPTY(&helper->flushes))
 			helper_flush_all(helper);
-		} else if (!helper->wake_armed) {
-			pthread_cond_wait(&helper->changed, &helper->lock);
-		} else if (pthread_cond_timedwait(&helper->changed, &helper->lock,
-						  &helper->wake_time) == ETIMEDOUT) {
-			helper->wake_armed = false;
-			helper->wake_due = true;
-			helper_signal(helper);
-		}
+		if (!TAILQ_EMPTY(&helper->discards))
+			helper_discard_piece(helper);
+		else if (TAILQ_EMPTY(&helper->flushes))
+			helper_await_work(helper);
 	}
 	pthread_mutex_unlock(&helper->lock);
 	return NULL;
@@ -111,7 +168,8 @@ int aio_helper_create(int fd, int wake_fd, struct aio_helper **helper_out)
 		return -ENOMEM;
 	helper->fd = fd;
 	helper->wake_fd = wake_fd;
-	TAILQ_INIT(&helper->waiting);
+	TAILQ_INIT(&helper->flushes);
+	TAILQ_INIT(&helper->discards);
 	TAILQ_INIT(&helper->finished);
 	pthread_mutex_init(&helper->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -132,7 +190,8 @@ int aio_helper_create(int fd, int wake_fd, struct aio_helper **helper_out)
 void aio_helper_destroy(struct aio_helper *helper)
 {
 	pthread_mutex_lock(&helper->lock);
-	assert(TAILQ_EMPTY(&helper->waiting) && TAILQ_EMPTY(&helper->finished));
+	assert(TAILQ_EMPTY(&helper->flushes) && TAILQ_EMPTY(&helper->discards) &&
+	       TAILQ_EMPTY(&helper->finished));
 	helper->stop = true;
 	pthread_cond_signal(&helper->changed);
 	pthread_mutex_unlock(&helper->lock);
@@ -142,10 +201,13 @@ void aio_helper_destroy(struct aio_helper *helper)
 	free(helper);
 }
 
-void aio_helper_flush(struct aio_helper *helper, struct request *request)
+void aio_helper_submit(struct aio_helper *helper, struct request *request)
 {
 	pthread_mutex_lock(&helper->lock);
-	TAILQ_INSERT_TAIL(&helper->waiting, request, link);
+	if (request->op == REQUEST_FLUSH)
+		TAILQ_INSERT_TAIL(&helper->flushes, request, link);
+	else
+		TAILQ_INSERT_TAIL(&helper->discards, request, link);
 	pthread_cond_signal(&helper->changed);
 	pthread_mutex_unlock(&helper->lock);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "drivers/drivers.h"
+#include "drivers/sector-emulation.h"
 
 const struct driver *const driver_table[] = {
 	&file_driver, &null_driver, &memory_driver, &fault_driver, NULL,
@@ -38,11 +39,17 @@ static bool is_image_format(const char *name)
 	return false;
 }
 
+static bool suits_sectors(const struct disk_limits *limits)
+{
+	return limits->logical_block_bytes <= 512 && limits->memory_align_bytes <= 512;
+}
+
 int disk_open(const char *spec, unsigned flags, struct disk **disk_out, struct error *error)
 {
 	const char *colon = strchr(spec, ':');
 	const struct driver *driver;
 	char name[16] = "";
+	int ret;
 
 	if (!*spec)
 		return error_set(error, EINVAL,
@@ -68,5 +75,8 @@ int disk_open(const char *spec, unsigned flags, struct disk **disk_out, struct e
 			"%.300s: no driver of the name '%.*s'; for a raw file or block device "
 			"say format=raw (aio:TARGET)",
 			spec, (int)(colon - spec), spec);
-	return driver->open(colon + 1, flags, disk_out, error);
+	ret = driver->open(colon + 1, flags & ~DISK_OPEN_SECTOR_512, disk_out, error);
+	if (ret || !(flags & DISK_OPEN_SECTOR_512) || suits_sectors(&(*disk_out)->limits))
+		return ret;
+	return sector_emulation_open(*disk_out, disk_out, error);
 }

@@ -30,7 +30,7 @@
 #include "drivers/drivers.h"
 #include "drivers/params.h"
 
-#define NR_OPS REQUEST_DISCARD
+#define NR_OPS REQUEST_OPS
 #define MAX_DELAY_MS 3600000ul
 
 struct fault_rule {
@@ -88,8 +88,10 @@ static struct fault_queue *to_fault(struct disk_queue *queue)
 
 static int op_parse(const char *word, struct fault_rule *rule)
 {
-	static const char *const words[NR_OPS] = {
-		[REQUEST_READ] = "read", [REQUEST_WRITE] = "write", [REQUEST_FLUSH] = "flush"};
+	static const char *const words[NR_OPS] = {[REQUEST_READ] = "read",
+						  [REQUEST_WRITE] = "write",
+						  [REQUEST_FLUSH] = "flush",
+						  [REQUEST_DISCARD] = "discard"};
 	bool any = !strcmp(word, "all");
 
 	for (unsigned op = 0; op < NR_OPS; op++) {

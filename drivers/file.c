@@ -24,6 +24,7 @@
 #include "container.h"
 #include "drivers/aio-engine.h"
 #include "drivers/dio-limits.h"
+#include "drivers/discard.h"
 #include "drivers/drivers.h"
 #include "drivers/file-lock.h"
 #include "drivers/path-format.h"
@@ -223,6 +224,8 @@ static int file_prepare(int fd, const struct stat *st, const char *path, unsigne
 		ret = cache_settle(fd, path, error);
 	limits->can_write = writable;
 	limits->can_flush = true;
+	if (!ret && writable)
+		discard_limits_query(fd, limits);
 	return ret;
 }
 

@@ -10,9 +10,17 @@
 #ifndef VBDISK_IOV_H
 #define VBDISK_IOV_H
 
+#include <stddef.h>
+
 #include "request.h"
 
 /* Drop the first @bytes of @request's iov; fewer than it holds. len_bytes and offset_bytes stay. */
 void iov_advance(struct request *request, uint64_t bytes);
+
+/* Copy @bytes of @request's iov, from its byte @skip_bytes on, to @memory; or from @memory. The iov holds
+ * them. */
+void iov_gather(const struct request *request, uint64_t skip_bytes, void *memory, size_t bytes);
+void iov_scatter(const struct request *request, uint64_t skip_bytes, const void *memory,
+		 size_t bytes);
 
 #endif

@@ -6,6 +6,7 @@ drivers_libdrivers_a_SOURCES = \
 	drivers/aio-engine.c drivers/aio-engine.h \
 	drivers/aio-helper.c drivers/aio-helper.h \
 	drivers/dio-limits.c drivers/dio-limits.h \
+	drivers/discard.c drivers/discard.h \
 	drivers/driver.c \
 	drivers/drivers.h \
 	drivers/fault.c \
@@ -16,4 +17,5 @@ drivers_libdrivers_a_SOURCES = \
 	drivers/memory.c \
 	drivers/null.c \
 	drivers/params.c drivers/params.h \
-	drivers/path-format.h
+	drivers/path-format.h \
+	drivers/sector-emulation.c drivers/sector-emulation.h

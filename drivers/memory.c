@@ -66,6 +66,11 @@ static void memory_submit(struct disk_queue *queue, struct request *request)
 	struct memory_disk *memory = container_of(queue->disk, struct memory_disk, disk);
 	char *at = memory->data + request->offset_bytes;
 
+	if (request->op == REQUEST_DISCARD) {
+		/* Private pages that are given back read as zeroes afterwards. */
+		if (madvise(at, request->len_bytes, MADV_DONTNEED))
+			memset(at, 0, request->len_bytes);
+	}
 	for (unsigned i = 0; i < request->nr_iov; i++) {
 		const struct iovec *iov = &request->iov[i];
 

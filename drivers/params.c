@@ -129,6 +129,10 @@ int params_limits(const char *driver, const char *params, unsigned flags,
 		.memory_align_bytes = 1,
 		.can_write = flags & DISK_OPEN_WRITABLE,
 		.can_flush = true,
+		.can_discard = flags & DISK_OPEN_WRITABLE,
+		.discard_granularity_bytes = block_bytes > PHYSICAL_BLOCK_BYTES
+						     ? (uint32_t)block_bytes
+						     : PHYSICAL_BLOCK_BYTES,
 	};
 	return 0;
 }
