@@ -511,7 +511,7 @@ const struct driver fault_driver = {
 	.description = "stands on another driver and makes it fail as told; for tests",
 	.params_help =
 		"PARAMETERS:NAME:PARAMETERS  what to do, then the disk below\n"
-		"op=read|write|flush|all     which requests are concerned (default all)\n"
+		"op=read|write|flush|discard|all  which requests are concerned (default all)\n"
 		"error-at=N                  the N-th of them in a queue fails\n"
 		"error-every=N               each N-th of them fails\n"
 		"errno=NAME                  how: EIO (default), ENOSPC, ..., or a number\n"

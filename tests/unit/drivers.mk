@@ -7,7 +7,8 @@ driver_tests = \
 	tests/unit/test-driver-conformance \
 	tests/unit/test-driver-fault \
 	tests/unit/test-driver-file \
-	tests/unit/test-driver-params
+	tests/unit/test-driver-params \
+	tests/unit/test-sector-emulation
 
 check_PROGRAMS += $(driver_tests)
 TESTS += $(driver_tests)
@@ -31,6 +32,8 @@ tests_unit_test_driver_file_LDADD = $(driver_test_libs)
 tests_unit_test_driver_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=nanosleep -Wl,--wrap=statx \
 	-Wl,--wrap=fstat -Wl,--wrap=open -Wl,--wrap=fdatasync
 
+tests_unit_test_sector_emulation_SOURCES = tests/unit/test-sector-emulation.c $(driver_harness)
+tests_unit_test_sector_emulation_LDADD = $(driver_test_libs)
 tests_unit_test_driver_params_SOURCES = tests/unit/test-driver-params.c tests/unit/unit.h
 tests_unit_test_driver_params_LDADD = $(driver_test_libs)
 endif

@@ -58,6 +58,7 @@ static void limits_are_sane(const struct disk_limits *limits, bool writable)
 	assert_int_equal(limits->memory_align_bytes & (limits->memory_align_bytes - 1), 0);
 	assert_int_equal(limits->can_write, writable);
 	assert_true(limits->can_flush);
+	assert_true(writable || !limits->can_discard);
 }
 
 static void buffer_is(const char *buffer, size_t len, int byte)
@@ -204,8 +205,30 @@ static void queues_round(struct harness *harness, bool forgets)
 	harness_close_queue(&second);
 }
 
+/* Whole granules go, and read as zeroes (fallocate(2): a hole does; memory drivers say so); what is beside
+ * them stays. */
+static void discard_round(struct harness *harness, bool forgets)
+{
+	const struct disk_limits *limits = &harness->disk->limits;
+	uint64_t granule = limits->discard_granularity_bytes;
+
+	assert_true(limits->can_discard);
+	assert_true(granule && granule % limits->logical_block_bytes == 0);
+	assert_true(limits->discard_alignment_bytes < granule);
+	memset(harness_buffer(harness, 0), 0x5a, 4 * granule);
+	assert_int_equal(harness_run(harness, REQUEST_WRITE, 0, 4 * granule, 1), 0);
+	assert_int_equal(harness_run(harness, REQUEST_DISCARD, granule, 2 * granule, 0), 0);
+	assert_int_equal(harness_run(harness, REQUEST_READ, 0, 4 * granule, 1), 0);
+	if (forgets)
+		return;
+	buffer_is(harness_buffer(harness, 0), granule, 0x5a);
+	buffer_is(harness_buffer(harness, 0) + granule, 2 * granule, 0);
+	buffer_is(harness_buffer(harness, 0) + 3 * granule, granule, 0x5a);
+}
+
 static void subject_conforms(void **state)
 {
+	uint64_t size_bytes;
 	const struct subject *subject = *state;
 	unsigned nr_fds = nr_open_fds();
 	struct harness harness;
@@ -222,6 +245,9 @@ static void subject_conforms(void **state)
 	queues_round(&harness, subject->forgets);
 	if (!subject->forgets)
 		random_rounds(&harness);
+	discard_round(&harness, subject->forgets);
+	assert_int_equal(harness.disk->driver->refresh(harness.disk, &size_bytes), 0);
+	assert_int_equal(size_bytes, DISK_BYTES);
 	assert_false(harness_edge(&harness, 0) && harness_reap(&harness));
 	harness_close(&harness);
 
