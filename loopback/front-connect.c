@@ -83,6 +83,19 @@ static int backend_state_read(struct front *front)
 	return 0;
 }
 
+/* Connected once more: the disk may have another size (Linux blkback_changed()). */
+static void size_read(struct front *front)
+{
+	uint64_t nr_sectors512;
+
+	if (store_read_number(front->store, front->backend, "sectors", UINT64_MAX,
+			      &nr_sectors512) ||
+	    nr_sectors512 == front->disk.nr_sectors512)
+		return;
+	front->disk.nr_sectors512 = nr_sectors512;
+	front->nr_resizes++;
+}
+
 /* While a job runs: Closing asks us to end, Closed means that nobody answers any more. */
 static void store_ready(struct loop_watch *watch, uint32_t events)
 {
@@ -104,9 +117,11 @@ static void store_ready(struct loop_watch *watch, uint32_t events)
 	}
 	if (!front->connected)
 		return;
-	if (front->backend_state == XENBUS_CLOSING)
+	if (front->backend_state == XENBUS_CONNECTED)
+		size_read(front);
+	else if (front->backend_state == XENBUS_CLOSING)
 		front->link.stop = true;
-	else if (front->backend_state != XENBUS_CONNECTED)
+	else
 		front->link.peer_gone = true;
 }
 
@@ -257,12 +272,15 @@ static int device_reset(struct front *front, struct error *error)
 
 static bool key_is_rings(const char *key)
 {
-	static const char *const keys[] = {"ring-page-order", "num-ring-pages", "protocol"};
+	static const char *const keys[] = {
+		"ring-page-order", "num-ring-pages",	     "protocol",
+		"event-channel",   "multi-queue-num-queues", "feature-persistent"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (!strcmp(key, keys[i]))
 			return true;
-	return !strncmp(key, "ring-ref", strlen("ring-ref"));
+	return !strncmp(key, "ring-ref", strlen("ring-ref")) ||
+	       !strncmp(key, "queue-", strlen("queue-"));
 }
 
 /* What another connection with other options wrote must not be read with ours. */
@@ -284,26 +302,51 @@ static int keys_remove(struct store *store, const char *dir)
 	return err;
 }
 
-static int ring_refs_write(struct front *front)
+static int order_write(struct front *front)
 {
 	enum front_spelling spelling = front->config.spelling;
 	unsigned order = front->config.ring_order;
+
+	if (spelling == FRONT_SPELLING_NUM_PAGES)
+		return store_write_key(front->store, front->frontend, "num-ring-pages", "%u",
+				       1u << order);
+	if (order || spelling != FRONT_SPELLING_AUTO)
+		return store_write_key(front->store, front->frontend, "ring-page-order", "%u",
+				       order);
+	return 0;
+}
+
+static int queue_write(struct front *front, const char *dir, const struct front_queue *queue)
+{
+	unsigned order = front->config.ring_order;
 	struct store *store = front->store;
-	const char *dir = front->frontend;
 	char key[24];
 	int err = 0;
 
-	if (spelling == FRONT_SPELLING_NUM_PAGES)
-		err = store_write_key(store, dir, "num-ring-pages", "%u", 1u << order);
-	else if (order || spelling != FRONT_SPELLING_AUTO)
-		err = store_write_key(store, dir, "ring-page-order", "%u", order);
-	if (err)
-		return err;
-	if (!order && spelling != FRONT_SPELLING_REF0)
-		return store_write_key(store, dir, "ring-ref", "%u", front->link.grefs[0]);
-	for (unsigned i = 0; !err && i < 1u << order; i++) {
-		snprintf(key, sizeof(key), "ring-ref%u", i);
-		err = store_write_key(store, dir, key, "%u", front->link.grefs[i]);
+	if (!order && front->config.spelling != FRONT_SPELLING_REF0)
+		err = store_write_key(store, dir, "ring-ref", "%u", queue->grefs[0]);
+	else
+		for (unsigned i = 0; !err && i < 1u << order; i++) {
+			snprintf(key, sizeof(key), "ring-ref%u", i);
+			err = store_write_key(store, dir, key, "%u", queue->grefs[i]);
+		}
+	return err ? err : store_write_key(store, dir, "event-channel", "%u", queue->port);
+}
+
+/* One queue is written flat, as Linux does. */
+static int queues_write(struct front *front)
+{
+	const struct front_link *link = &front->link;
+	char dir[FRONT_PATH_MAX + 24];
+	int err;
+
+	if (link->nr_queues == 1)
+		return queue_write(front, front->frontend, &link->queues[0]);
+	err = store_write_key(front->store, front->frontend, "multi-queue-num-queues", "%u",
+			      link->nr_queues);
+	for (unsigned i = 0; !err && i < link->nr_queues; i++) {
+		snprintf(dir, sizeof(dir), "%s/queue-%u", front->frontend, i);
+		err = queue_write(front, dir, &link->queues[i]);
 	}
 	return err;
 }
@@ -314,10 +357,11 @@ static int keys_write(struct store *store, void *arg)
 	int err = keys_remove(store, front->frontend);
 
 	if (!err)
-		err = ring_refs_write(front);
+		err = order_write(front);
 	if (!err)
-		err = store_write_key(store, front->frontend, "event-channel", "%u",
-				      front->link.port);
+		err = queues_write(front);
+	if (!err && front->config.persistent)
+		err = store_write_key(store, front->frontend, "feature-persistent", "1");
 	if (!err && front->config.protocol)
 		err = store_write_key(store, front->frontend, "protocol", "%s",
 				      front->config.protocol);
@@ -345,7 +389,7 @@ static int feature_read(struct front *front, const char *key, uint64_t *number_o
 static int disk_read(struct front *front, struct error *error)
 {
 	struct front_disk *disk = &front->disk;
-	uint64_t flush, barrier, discard;
+	uint64_t flush, barrier, discard, secure, persistent;
 	const char *key;
 	int err;
 
@@ -356,6 +400,12 @@ static int disk_read(struct front *front, struct error *error)
 	    (err = feature_read(front, key = "feature-flush-cache", &flush)) ||
 	    (err = feature_read(front, key = "feature-barrier", &barrier)) ||
 	    (err = feature_read(front, key = "feature-discard", &discard)) ||
+	    (err = feature_read(front, key = "discard-secure", &secure)) ||
+	    (err = feature_read(front, key = "discard-granularity",
+				&disk->discard_granularity_bytes)) ||
+	    (err = feature_read(front, key = "discard-alignment",
+				&disk->discard_alignment_bytes)) ||
+	    (err = feature_read(front, key = "feature-persistent", &persistent)) ||
 	    (err = feature_read(front, key = "feature-max-indirect-segments",
 				&disk->max_indirect_segments)))
 		return error_set(error, ECONNREFUSED,
@@ -370,6 +420,27 @@ static int disk_read(struct front *front, struct error *error)
 	disk->flush = flush;
 	disk->barrier = barrier;
 	disk->discard = discard;
+	disk->discard_secure = secure;
+	disk->persistent = persistent;
+	return 0;
+}
+
+/* Read before the rings are made (blkif.h: it is there before InitWait). */
+static int queues_offered(struct front *front, struct error *error)
+{
+	int err = feature_read(front, "multi-queue-max-queues", &front->disk.max_queues);
+
+	if (err)
+		return error_set(error, ECONNREFUSED,
+				 "cannot connect, %s/multi-queue-max-queues is no number",
+				 front->backend);
+	if (!front->disk.max_queues)
+		front->disk.max_queues = 1;
+	if (front->config.nr_queues > front->disk.max_queues)
+		return error_set(error, ECONNREFUSED,
+				 "cannot connect with %u queues, the backend offers %llu",
+				 front->config.nr_queues,
+				 (unsigned long long)front->disk.max_queues);
 	return 0;
 }
 
@@ -384,8 +455,11 @@ int front_connect(struct front *front, struct error *error)
 	/* A protocol that nobody knows has no layout; it is written to be refused. */
 	if (!abi)
 		abi = &blkif_abi_x86_64;
+	err = queues_offered(front, error);
+	if (err)
+		return err;
 	err = front_link_open(&front->link, front->loop, front->host, front->backend_domid, abi,
-			      front->config.ring_order, error);
+			      front->config.ring_order, front->config.nr_queues, error);
 	if (err)
 		return err;
 	err = store_transaction(front->store, keys_write, front);

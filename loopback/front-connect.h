@@ -39,6 +39,8 @@ enum front_spelling {
 struct front_connect_config {
 	unsigned vdev;
 	unsigned ring_order;
+	unsigned nr_queues;
+	bool persistent; /* say that we keep our grants */
 	enum front_spelling spelling;
 	const char *protocol; /* text of the node; NULL: no node */
 	uint64_t timeout_ns;  /* for each wait */
@@ -49,8 +51,10 @@ struct front_disk {
 	uint64_t nr_sectors512;
 	uint64_t sector_bytes;
 	uint64_t info;
-	bool flush, barrier, discard;
+	bool flush, barrier, discard, discard_secure, persistent;
 	uint64_t max_indirect_segments; /* 0: not offered */
+	uint64_t discard_granularity_bytes, discard_alignment_bytes;
+	uint64_t max_queues; /* 1: multi-queue is not offered */
 };
 #define FRONT_INFO_READONLY 4u /* blkif.h VDISK_READONLY */
 
@@ -68,6 +72,7 @@ struct front {
 	bool connected;
 	struct loop_watch store_watch;
 	struct front_disk disk;
+	unsigned nr_resizes; /* of the disk, since we connected */
 	uint64_t connect_us; /* how long the last front_connect() took */
 };
 

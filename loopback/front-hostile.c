@@ -155,7 +155,7 @@ static struct front_request request_make(struct hostile *h, uint8_t operation, u
 
 static void request_put(struct hostile *h, const struct front_request *request)
 {
-	struct front_ring *ring = &link_of(h)->ring;
+	struct front_ring *ring = &link_of(h)->queues[0].ring;
 	uint8_t slot[BLKIF_SLOT_BYTES_MAX] = {0};
 
 	front_request_encode(ring->abi, request, slot);
@@ -271,7 +271,7 @@ static bool ring_answers(struct hostile *h)
 	struct front_link *link = link_of(h);
 	uint64_t deadline_ns = clock_now_ns() + SILENCE_NS;
 
-	while (!front_ring_arm(&link->ring))
+	while (!front_ring_arm(&link->queues[0].ring))
 		if (front_link_wait(link, deadline_ns))
 			return false;
 	return true;
@@ -280,18 +280,19 @@ static bool ring_answers(struct hostile *h)
 static void row_r01(struct hostile *h)
 {
 	struct front_link *link = link_of(h);
-	const uint32_t beyond[] = {link->ring.nr_slots + 1, 0x80000000u};
+	const uint32_t beyond[] = {link->queues[0].ring.nr_slots + 1, 0x80000000u};
 	struct front_request request = request_make(h, BLKIF_READ, 1, 0);
-	uint32_t start = link->ring.rsp_cons;
+	uint32_t start = link->queues[0].ring.rsp_cons;
 	uint8_t slot[BLKIF_SLOT_BYTES_MAX] = {0};
 
 	/* Each slot holds a good request, which a backend that believes the index would answer. */
-	front_request_encode(link->ring.abi, &request, slot);
-	for (uint32_t i = 0; i < link->ring.nr_slots; i++)
-		memcpy(front_ring_slot(&link->ring, i), slot, link->ring.abi->slot_bytes);
+	front_request_encode(link->queues[0].ring.abi, &request, slot);
+	for (uint32_t i = 0; i < link->queues[0].ring.nr_slots; i++)
+		memcpy(front_ring_slot(&link->queues[0].ring, i), slot,
+		       link->queues[0].ring.abi->slot_bytes);
 	for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
-		front_ring_poke(&link->ring, FRONT_OFF_REQ_PROD, start + beyond[i]);
-		front_link_notify(link);
+		front_ring_poke(&link->queues[0].ring, FRONT_OFF_REQ_PROD, start + beyond[i]);
+		front_link_notify(link, 0);
 		check(h, !ring_answers(h), "req_prod %#x beyond the consumer: no slot is handled",
 		      beyond[i]);
 	}
@@ -336,7 +337,7 @@ static void race_run(struct hostile *h, struct flipper *flipper,
  * count in the id stands above them. */
 static void slot_flip(struct hostile *h, struct flipper *flipper, uint32_t slot_idx)
 {
-	uint8_t *slot = front_ring_slot(&link_of(h)->ring, slot_idx);
+	uint8_t *slot = front_ring_slot(&link_of(h)->queues[0].ring, slot_idx);
 
 	__atomic_store_n(&flipper->byte[0], slot + BLKIF_OFF_NR_SEGMENTS, __ATOMIC_RELAXED);
 	__atomic_store_n(&flipper->byte[1], slot + BLKIF_OFF_OPERATION, __ATOMIC_RELAXED);
@@ -353,7 +354,7 @@ static void race_r02(struct hostile *h, struct flipper *flipper)
 		int err;
 
 		request.id = i << 16;
-		slot_flip(h, flipper, link_of(h)->ring.req_prod_pvt);
+		slot_flip(h, flipper, link_of(h)->queues[0].ring.req_prod_pvt);
 		request_put(h, &request);
 		err = answer_await(h, &response);
 		if (err) {
@@ -394,7 +395,7 @@ static void row_r02(struct hostile *h)
 
 static void indirect_put(struct hostile *h, uint8_t inner_op, uint16_t nr_segments, uint64_t id)
 {
-	struct front_ring *ring = &link_of(h)->ring;
+	struct front_ring *ring = &link_of(h)->queues[0].ring;
 	uint8_t slot[BLKIF_SLOT_BYTES_MAX] = {0};
 
 	front_indirect_encode(ring->abi, id, inner_op, nr_segments, 0, h->pages.grefs[PAGE_TABLE],
@@ -592,7 +593,7 @@ static const char *const protocols[] = {"x86_64-abi", "x86_32-abi", "arm-abi"};
 
 static void padding_check(struct hostile *h, const char *protocol)
 {
-	struct front_ring *ring = &link_of(h)->ring;
+	struct front_ring *ring = &link_of(h)->queues[0].ring;
 	unsigned stride = ring->abi->slot_bytes;
 	uint8_t slot[BLKIF_SLOT_BYTES_MAX];
 
@@ -653,11 +654,12 @@ static void protocol_unknown_check(struct hostile *h)
 	check(h, front->backend_state == XENBUS_CLOSING || front->backend_state == XENBUS_CLOSED,
 	      "the backend's state is %s", xenbus_state_name(front->backend_state));
 	/* A backend that had mapped the ring and bound the port would take this for work to do. */
-	front_ring_poke(&front->link.ring, FRONT_OFF_REQ_EVENT, mark);
-	front_ring_poke(&front->link.ring, FRONT_OFF_REQ_PROD, 1);
-	front_link_notify(&front->link);
+	front_ring_poke(&front->link.queues[0].ring, FRONT_OFF_REQ_EVENT, mark);
+	front_ring_poke(&front->link.queues[0].ring, FRONT_OFF_REQ_PROD, 1);
+	front_link_notify(&front->link, 0);
 	check(h,
-	      !ring_answers(h) && front_ring_peek(&front->link.ring, FRONT_OFF_REQ_EVENT) == mark,
+	      !ring_answers(h) &&
+		      front_ring_peek(&front->link.queues[0].ring, FRONT_OFF_REQ_EVENT) == mark,
 	      "nobody looks at the ring");
 	protocol_disconnect(h);
 }
@@ -684,7 +686,7 @@ static void row_r11(struct hostile *h)
 
 static void discard_put(struct hostile *h, uint64_t id)
 {
-	struct front_ring *ring = &link_of(h)->ring;
+	struct front_ring *ring = &link_of(h)->queues[0].ring;
 	uint8_t slot[BLKIF_SLOT_BYTES_MAX] = {0};
 
 	front_discard_encode(ring->abi, id, 0, 0, BLKIF_SECTORS_PER_PAGE, slot);
@@ -779,7 +781,7 @@ static void row_r17(struct hostile *h)
 static void row_r22(struct hostile *h)
 {
 	struct front_link *link = link_of(h);
-	struct front_ring *ring = &link->ring;
+	struct front_ring *ring = &link->queues[0].ring;
 
 	for (unsigned i = 0; i < R22_ROUNDS; i++) {
 		struct front_request request = request_make(h, BLKIF_READ, 1, 0);
@@ -792,7 +794,8 @@ static void row_r22(struct hostile *h)
 		front_ring_poke(ring, FRONT_OFF_RSP_EVENT, (uint32_t)front_random(&h->id_state));
 		request_put(h, &request);
 		front_ring_publish(ring);
-		front_link_notify(link); /* with such a req_event nobody can tell if it is wanted */
+		front_link_notify(link,
+				  0); /* with such a req_event nobody can tell if it is wanted */
 		/* With such an rsp_event no event may come: look every millisecond. */
 		while (front_ring_peek(ring, FRONT_OFF_RSP_PROD) != ring->rsp_cons + 1 &&
 		       clock_now_ns() < deadline_ns)
@@ -907,7 +910,7 @@ static void row_g11(struct hostile *h)
 	unsigned nr_events = h->nr_races * 5;
 
 	for (unsigned i = 0; i < nr_events; i++) {
-		int err = front_link_notify(link_of(h));
+		int err = front_link_notify(link_of(h), 0);
 
 		if (err) {
 			check(h, false, "event %u cannot be sent: %s", i, strerror(-err));

@@ -35,12 +35,15 @@ struct op {
 	bool in_flight;
 	bool check; /* of the verify pass */
 	uint8_t operation;
-	uint8_t nr_segments;
+	uint8_t queue;
+	uint16_t nr_segments;
 	uint16_t idx;
+	unsigned turn;	     /* how often it had data */
+	unsigned first_page; /* of its data, in the job's pages */
 	uint64_t block;
 	uint64_t id;
 	uint64_t submitted_ns;
-	struct blkif_segment segments[BLKIF_MAX_SEGMENTS];
+	struct blkif_segment *segments; /* max_segments of them */
 };
 
 /* Which operation the sequence has next. */
@@ -48,6 +51,7 @@ struct next {
 	bool valid;
 	bool check;
 	uint8_t operation;
+	bool has_data;
 	uint64_t block;
 };
 
@@ -61,20 +65,23 @@ struct front_job {
 	/* The sequence. */
 	uint64_t random;
 	uint64_t seq_block;
-	unsigned writes_since_flush;
+	unsigned writes_since_flush, writes_since_barrier, writes_since_discard;
+	bool barrier_has_data;
 	uint64_t layout_random; /* apart, so that it does not change the sequence */
 
 	struct block *blocks; /* nr_blocks; NULL without verify */
 	struct op *ops;	      /* depth */
-	uint16_t *free_ops;   /* stack of indices */
+	struct blkif_segment *segments;
+	uint16_t *free_ops; /* stack of indices */
 	unsigned nr_free;
 	uint64_t nr_submitted; /* for ids, over the job's life */
 
 	/* This run. */
 	struct front_link *link;
 	struct front_stats *stats;
-	struct front_pages pages;
-	uint64_t run_left; /* operations */
+	struct front_pages pages, tables; /* data; a page of segments for each operation */
+	unsigned nr_turns;		  /* sets of pages that each operation has */
+	uint64_t run_left;		  /* operations */
 	uint64_t run_end_ns;
 	bool checking; /* the verify pass */
 	uint64_t check_block;
@@ -89,6 +96,7 @@ static const char *const job_names[FRONT_JOB_KINDS] = {
 	[FRONT_JOB_SEQ_READ] = "seq-read",   [FRONT_JOB_SEQ_WRITE] = "seq-write",
 	[FRONT_JOB_RAND_READ] = "rand-read", [FRONT_JOB_RAND_WRITE] = "rand-write",
 	[FRONT_JOB_MIXED] = "mixed",	     [FRONT_JOB_FLUSH] = "flush",
+	[FRONT_JOB_DISCARD] = "discard",
 };
 
 const char *front_job_name(enum front_job_kind kind)
@@ -135,7 +143,7 @@ static int range_fit(struct front_job *job, uint64_t nr_sectors512, struct error
 	job->first_sector = config->offset_bytes / BLKIF_SECTOR_BYTES;
 	job->sectors_per_block = config->block_bytes / BLKIF_SECTOR_BYTES;
 	job->pages_per_op = config->unaligned
-				    ? BLKIF_MAX_SEGMENTS
+				    ? config->max_segments
 				    : (config->block_bytes + XEN_PAGE_SIZE - 1) / XEN_PAGE_SIZE;
 	return 0;
 }
@@ -156,9 +164,11 @@ int front_job_create(const struct front_job_config *config, uint64_t nr_sectors5
 		goto destroy;
 	job->ops = calloc(config->depth, sizeof(*job->ops));
 	job->free_ops = calloc(config->depth, sizeof(*job->free_ops));
+	job->segments =
+		calloc((size_t)config->depth * config->max_segments, sizeof(*job->segments));
 	if (config->verify || config->verify_only)
 		job->blocks = calloc(job->nr_blocks, sizeof(*job->blocks));
-	if (!job->ops || !job->free_ops ||
+	if (!job->ops || !job->free_ops || !job->segments ||
 	    (!job->blocks && (config->verify || config->verify_only))) {
 		err = error_set(error, ENOMEM,
 				"out of memory for %llu blocks; verify a smaller range with --size",
@@ -167,6 +177,7 @@ int front_job_create(const struct front_job_config *config, uint64_t nr_sectors5
 	}
 	for (unsigned i = 0; i < config->depth; i++) {
 		job->ops[i].idx = (uint16_t)i;
+		job->ops[i].segments = job->segments + (size_t)i * config->max_segments;
 		job->free_ops[job->nr_free++] = (uint16_t)i;
 	}
 	*job_out = job;
@@ -181,6 +192,7 @@ void front_job_destroy(struct front_job *job)
 {
 	if (!job)
 		return;
+	free(job->segments);
 	free(job->blocks);
 	free(job->free_ops);
 	free(job->ops);
@@ -210,14 +222,29 @@ static void sequence_next(struct front_job *job, struct next *next)
 		next->operation = BLKIF_FLUSH_DISKCACHE;
 		return;
 	}
+	if (config->barrier_every && job->writes_since_barrier >= config->barrier_every) {
+		job->writes_since_barrier = 0;
+		next->operation = BLKIF_WRITE_BARRIER;
+		next->has_data = job->barrier_has_data;
+		job->barrier_has_data = !job->barrier_has_data;
+	} else if (config->discard_every && job->writes_since_discard >= config->discard_every) {
+		job->writes_since_discard = 0;
+		next->operation = BLKIF_DISCARD;
+	}
+	if (next->operation == BLKIF_WRITE_BARRIER && !next->has_data)
+		return;
 	switch (config->kind) {
 	case FRONT_JOB_SEQ_READ:
 	case FRONT_JOB_SEQ_WRITE:
+	case FRONT_JOB_DISCARD:
 		next->block = seq_block_next(job);
 		break;
 	default:
 		next->block = front_random(&job->random) % job->nr_blocks;
 	}
+	if (next->operation)
+		return;
+	next->has_data = true;
 	switch (config->kind) {
 	case FRONT_JOB_SEQ_WRITE:
 	case FRONT_JOB_RAND_WRITE:
@@ -228,11 +255,25 @@ static void sequence_next(struct front_job *job, struct next *next)
 					  ? BLKIF_READ
 					  : BLKIF_WRITE;
 		break;
+	case FRONT_JOB_DISCARD:
+		next->operation = BLKIF_DISCARD;
+		next->has_data = false;
+		break;
 	default:
 		next->operation = BLKIF_READ;
 	}
-	if (next->operation == BLKIF_WRITE)
+	if (next->operation == BLKIF_WRITE) {
 		job->writes_since_flush++;
+		job->writes_since_barrier++;
+		job->writes_since_discard++;
+	}
+}
+
+/* Operations that change a block. */
+static bool op_writes(uint8_t operation, bool has_data)
+{
+	return operation == BLKIF_WRITE || operation == BLKIF_DISCARD ||
+	       (operation == BLKIF_WRITE_BARRIER && has_data);
 }
 
 static bool block_checkable(const struct block *block)
@@ -250,6 +291,7 @@ static void check_next(struct front_job *job, struct next *next)
 		.valid = job->check_block < job->nr_blocks,
 		.check = true,
 		.operation = BLKIF_READ,
+		.has_data = true,
 		.block = job->check_block,
 	};
 	if (next->valid)
@@ -281,11 +323,12 @@ static bool next_op(struct front_job *job)
 static bool next_conflicts(const struct front_job *job)
 {
 	const struct block *block;
+	bool writes = op_writes(job->next.operation, job->next.has_data);
 
-	if (!job->blocks || job->next.operation == BLKIF_FLUSH_DISKCACHE)
+	if (!job->blocks || (!writes && !job->next.has_data))
 		return false;
 	block = &job->blocks[job->next.block];
-	return block->writing || (job->next.operation == BLKIF_WRITE && block->nr_readers);
+	return block->writing || (writes && block->nr_readers);
 }
 
 /* ---- Data --------------------------------------------------------------------------------------- */
@@ -299,15 +342,18 @@ static uint64_t block_sector(const struct front_job *job, uint64_t block)
  * pages), in as many as are allowed. */
 static void op_layout(struct front_job *job, struct op *op)
 {
-	unsigned left = job->sectors_per_block, first_page = op->idx * job->pages_per_op;
+	unsigned left = job->sectors_per_block;
 
 	op->nr_segments = 0;
+	op->first_page =
+		(op->idx + op->turn % job->nr_turns * job->config.depth) * job->pages_per_op;
+	op->turn++;
 	while (left) {
 		unsigned nr = left < BLKIF_SECTORS_PER_PAGE ? left : BLKIF_SECTORS_PER_PAGE;
 		unsigned first = 0, least;
 
 		if (job->config.unaligned) {
-			unsigned room_after = (BLKIF_MAX_SEGMENTS - op->nr_segments - 1u) *
+			unsigned room_after = (job->config.max_segments - op->nr_segments - 1u) *
 					      BLKIF_SECTORS_PER_PAGE;
 
 			least = left > room_after ? left - room_after : 1;
@@ -317,7 +363,7 @@ static void op_layout(struct front_job *job, struct op *op)
 					   (BLKIF_SECTORS_PER_PAGE - nr + 1));
 		}
 		op->segments[op->nr_segments] = (struct blkif_segment){
-			.gref = job->pages.grefs[first_page + op->nr_segments],
+			.gref = job->pages.grefs[op->first_page + op->nr_segments],
 			.first_sector = (uint8_t)first,
 			.last_sector = (uint8_t)(first + nr - 1),
 		};
@@ -335,8 +381,7 @@ static int op_each_sector(struct front_job *job, const struct op *op,
 
 	for (unsigned i = 0; i < op->nr_segments; i++) {
 		const struct blkif_segment *segment = &op->segments[i];
-		uint8_t *page =
-			job->pages.addr + (size_t)(op->idx * job->pages_per_op + i) * XEN_PAGE_SIZE;
+		uint8_t *page = job->pages.addr + (size_t)(op->first_page + i) * XEN_PAGE_SIZE;
 
 		for (unsigned s = segment->first_sector; s <= segment->last_sector; s++) {
 			int ret = visit(job, op, idx++, page + s * BLKIF_SECTOR_BYTES);
@@ -412,12 +457,66 @@ static int sector_check(struct front_job *job, const struct op *op, unsigned idx
 
 /* ---- One operation ------------------------------------------------------------------------------ */
 
-static void op_submit(struct front_job *job)
+/* The next queue in turn whose ring has room; there is one, since no more are in flight than all hold. */
+static unsigned queue_choose(const struct front_job *job)
 {
 	const struct front_link *link = job->link;
-	struct op *op = &job->ops[job->free_ops[--job->nr_free]];
-	struct block *block = NULL;
+	unsigned queue = (unsigned)(job->nr_submitted % link->nr_queues);
+
+	while (!front_ring_nr_free(&link->queues[queue].ring))
+		queue = (queue + 1) % link->nr_queues;
+	return queue;
+}
+
+/* As a slot of the ring; the segments of a large one in its page of the tables. */
+static void op_encode(struct front_job *job, const struct op *op, uint8_t *slot)
+{
+	const struct blkif_abi *abi = job->link->queues[op->queue].ring.abi;
+	uint64_t sector = block_sector(job, op->block);
 	struct front_request request;
+
+	if (op->operation == BLKIF_DISCARD) {
+		front_discard_encode(abi, op->id, 0, sector, job->sectors_per_block, slot);
+		return;
+	}
+	if (op->nr_segments > BLKIF_MAX_SEGMENTS) {
+		uint8_t *table = job->tables.addr + (size_t)op->idx * XEN_PAGE_SIZE;
+
+		for (unsigned i = 0; i < op->nr_segments; i++)
+			front_table_encode(table, i, op->segments[i]);
+		front_indirect_encode(abi, op->id, op->operation, op->nr_segments, sector,
+				      job->tables.grefs[op->idx], slot);
+		return;
+	}
+	request = (struct front_request){
+		.operation = op->operation,
+		.nr_segments = (uint8_t)op->nr_segments,
+		.id = op->id,
+		.sector = op->nr_segments ? sector : 0,
+	};
+	memcpy(request.segments, op->segments, op->nr_segments * sizeof(*op->segments));
+	front_request_encode(abi, &request, slot);
+}
+
+/* Mark the block, and prepare the memory: with verify only, since filling would be a part of what is
+ * measured (pages_fill()'s data does then). */
+static void op_prepare(struct front_job *job, struct op *op)
+{
+	struct block *block = &job->blocks[op->block];
+
+	if (op_writes(op->operation, op->nr_segments)) {
+		block->generation++;
+		block->writing = true;
+		op_each_sector(job, op, sector_fill);
+	} else {
+		block->nr_readers++;
+		op_each_sector(job, op, sector_spoil);
+	}
+}
+
+static void op_submit(struct front_job *job)
+{
+	struct op *op = &job->ops[job->free_ops[--job->nr_free]];
 	uint8_t slot[BLKIF_SLOT_BYTES_MAX] = {0};
 
 	op->in_flight = true;
@@ -425,38 +524,20 @@ static void op_submit(struct front_job *job)
 	op->operation = job->next.operation;
 	op->block = job->next.block;
 	op->nr_segments = 0;
+	op->queue = (uint8_t)queue_choose(job);
 	op->id = job->nr_submitted++ << ID_INDEX_BITS | op->idx;
 	job->next.valid = false;
-	if (op->operation != BLKIF_FLUSH_DISKCACHE) {
-		block = job->blocks ? &job->blocks[op->block] : NULL;
+	if (job->next.has_data)
 		op_layout(job, op);
-	}
-	if (op->operation == BLKIF_WRITE) {
-		if (block) {
-			block->generation++;
-			block->writing = true;
-		}
-		/* Without verify pages_fill()'s data does: filling would be part of what we measure. */
-		if (block)
-			op_each_sector(job, op, sector_fill);
-	} else if (block) {
-		block->nr_readers++;
-		op_each_sector(job, op, sector_spoil);
-	}
+	if (job->blocks && (op->nr_segments || op->operation == BLKIF_DISCARD))
+		op_prepare(job, op);
 	if (!op->check)
 		job->run_left--;
-	request = (struct front_request){
-		.operation = op->operation,
-		.nr_segments = op->nr_segments,
-		.id = op->id,
-		.sector = op->nr_segments ? block_sector(job, op->block) : 0,
-	};
-	memcpy(request.segments, op->segments, sizeof(request.segments));
-	front_request_encode(link->ring.abi, &request, slot);
+	op_encode(job, op, slot);
 	op->submitted_ns = clock_now_ns();
 	if (job->nr_free + 1 == job->config.depth)
 		job->progress_ns = op->submitted_ns;
-	front_ring_put(&job->link->ring, slot);
+	front_ring_put(&job->link->queues[op->queue].ring, slot);
 }
 
 static void status_count(struct front_job *job, const struct op *op, int16_t status)
@@ -491,17 +572,22 @@ static void op_count(struct front_job *job, const struct op *op, int16_t status)
 	front_latency_add(stats, job->progress_ns - op->submitted_ns);
 	if (op->operation == BLKIF_READ)
 		stats->nr_reads++;
-	else if (op->operation == BLKIF_WRITE)
-		stats->nr_writes++;
-	else
+	else if (op->operation == BLKIF_FLUSH_DISKCACHE)
 		stats->nr_flushes++;
+	else if (op->operation == BLKIF_WRITE_BARRIER)
+		stats->nr_barriers++;
+	else if (op->operation == BLKIF_DISCARD)
+		stats->nr_discards++;
+	else
+		stats->nr_writes++;
 	if (!status && op->nr_segments)
 		stats->bytes += job->config.block_bytes;
 }
 
 static void op_finish(struct front_job *job, struct op *op, int16_t status)
 {
-	struct block *block = job->blocks && op->nr_segments ? &job->blocks[op->block] : NULL;
+	bool touches = op->nr_segments || op->operation == BLKIF_DISCARD;
+	struct block *block = job->blocks && touches ? &job->blocks[op->block] : NULL;
 
 	op_count(job, op, status);
 	if (block && op->operation == BLKIF_READ) {
@@ -511,18 +597,39 @@ static void op_finish(struct front_job *job, struct op *op, int16_t status)
 	} else if (block) {
 		block->writing = false;
 		/* A later write that succeeds makes it known again. */
-		block->unknown = status != BLKIF_STATUS_OKAY;
+		block->unknown = status != BLKIF_STATUS_OKAY || op->operation == BLKIF_DISCARD;
 	}
 	op->in_flight = false;
 	job->free_ops[job->nr_free++] = op->idx;
 }
 
-static int answer_take(struct front_job *job, const struct front_response *response)
+/* Nothing overtakes a barrier on its ring, and it overtakes nothing (xen-contract.md §4.2). */
+static int order_check(struct front_job *job, const struct op *op)
+{
+	for (unsigned i = 0; job->config.barrier_every && i < job->config.depth; i++) {
+		const struct op *other = &job->ops[i];
+
+		if (!other->in_flight || other->queue != op->queue || other->id >= op->id)
+			continue;
+		if (op->operation == BLKIF_WRITE_BARRIER || other->operation == BLKIF_WRITE_BARRIER)
+			return error_set(
+				job->error, EPROTO,
+				"the %s with id %#llx was answered before the earlier %s with id %#llx",
+				front_operation_name(op->operation), (unsigned long long)op->id,
+				front_operation_name(other->operation),
+				(unsigned long long)other->id);
+	}
+	return 0;
+}
+
+static int answer_take(struct front_job *job, unsigned queue, const struct front_response *response)
 {
 	uint64_t idx = response->id & ((1u << ID_INDEX_BITS) - 1);
 	struct op *op = idx < job->config.depth ? &job->ops[idx] : NULL;
 
-	if (!op || !op->in_flight || op->id != response->id)
+	int err;
+
+	if (!op || !op->in_flight || op->id != response->id || op->queue != queue)
 		return error_set(
 			job->error, EPROTO,
 			"answer with id %#llx, operation %u, status %d: no request with this id is in flight",
@@ -533,8 +640,10 @@ static int answer_take(struct front_job *job, const struct front_response *respo
 				 front_operation_name(op->operation),
 				 (unsigned long long)block_sector(job, op->block),
 				 response->operation, op->operation);
-	op_finish(job, op, response->status);
-	return 0;
+	err = order_check(job, op);
+	if (!err)
+		op_finish(job, op, response->status);
+	return err;
 }
 
 /* ---- The run ------------------------------------------------------------------------------------ */
@@ -546,12 +655,13 @@ static unsigned nr_in_flight(const struct front_job *job)
 
 static int timeout_report(struct front_job *job)
 {
-	const struct front_ring *ring = &job->link->ring;
+	const struct front_ring *ring;
 	const struct op *oldest = NULL;
 
 	for (unsigned i = 0; i < job->config.depth; i++)
 		if (job->ops[i].in_flight && (!oldest || job->ops[i].id < oldest->id))
 			oldest = &job->ops[i];
+	ring = &job->link->queues[oldest ? oldest->queue : 0].ring;
 	return error_set(
 		job->error, ETIMEDOUT,
 		"waited %llu s for an answer: %u requests in flight, the oldest is the %s of sector %llu (id %#llx); ring: req_prod %u, rsp_prod %u, rsp_cons %u",
@@ -562,17 +672,17 @@ static int timeout_report(struct front_job *job)
 		front_ring_peek(ring, FRONT_OFF_RSP_PROD), ring->rsp_cons);
 }
 
-static int answers_take(struct front_job *job, unsigned *nr_taken)
+static int ring_answers_take(struct front_job *job, unsigned queue, unsigned *nr_taken)
 {
+	struct front_ring *ring = &job->link->queues[queue].ring;
 	struct front_response response;
 	int ret;
 
-	*nr_taken = 0;
-	while ((ret = front_ring_take(&job->link->ring, &response)) == 1) {
+	while ((ret = front_ring_take(ring, &response)) == 1) {
 		if (!*nr_taken)
 			job->progress_ns = clock_now_ns();
 		(*nr_taken)++;
-		ret = answer_take(job, &response);
+		ret = answer_take(job, queue, &response);
 		if (ret)
 			return ret;
 	}
@@ -580,17 +690,27 @@ static int answers_take(struct front_job *job, unsigned *nr_taken)
 		return error_set(
 			job->error, -ret,
 			"the backend's rsp_prod %u claims more answers than there are requests (%u published, %u answered)",
-			front_ring_peek(&job->link->ring, FRONT_OFF_RSP_PROD),
-			job->link->ring.req_prod, job->link->ring.rsp_cons);
+			front_ring_peek(ring, FRONT_OFF_RSP_PROD), ring->req_prod, ring->rsp_cons);
 	return 0;
+}
+
+static int answers_take(struct front_job *job, unsigned *nr_taken)
+{
+	int err = 0;
+
+	*nr_taken = 0;
+	for (unsigned i = 0; !err && i < job->link->nr_queues; i++)
+		err = ring_answers_take(job, i, nr_taken);
+	return err;
 }
 
 static int event_wait(struct front_job *job)
 {
 	int err;
 
-	if (front_ring_arm(&job->link->ring))
-		return 0;
+	for (unsigned i = 0; i < job->link->nr_queues; i++)
+		if (front_ring_arm(&job->link->queues[i].ring))
+			return 0;
 	if (job->link->peer_gone)
 		return error_set(job->error, ENOTCONN,
 				 "the backend left with %u requests in flight", nr_in_flight(job));
@@ -630,8 +750,10 @@ static void sequence_replay(struct front_job *job)
 
 	for (; job->run_left; job->run_left--) {
 		sequence_next(job, &next);
-		if (next.operation == BLKIF_WRITE)
+		if (op_writes(next.operation, next.has_data)) {
 			job->blocks[next.block].generation++;
+			job->blocks[next.block].unknown = next.operation == BLKIF_DISCARD;
+		}
 	}
 }
 
@@ -681,6 +803,29 @@ static void ops_reset(struct front_job *job)
 	}
 }
 
+static int pages_take(struct front_job *job)
+{
+	unsigned nr = job->config.depth * job->pages_per_op;
+	int err;
+
+	job->nr_turns = job->config.nr_pages > nr ? job->config.nr_pages / nr : 1;
+	err = front_pages_share(job->link, nr * job->nr_turns, true, &job->pages, job->error);
+	if (err || job->config.max_segments <= BLKIF_MAX_SEGMENTS)
+		return err;
+	err = front_pages_share(job->link, job->config.depth, false, &job->tables, job->error);
+	if (err)
+		front_pages_revoke(job->link, &job->pages);
+	return err;
+}
+
+static int pages_give_back(struct front_job *job)
+{
+	int err = front_pages_revoke(job->link, &job->pages);
+	int tables_err = front_pages_revoke(job->link, &job->tables);
+
+	return err ? err : tables_err;
+}
+
 int front_job_run(struct front_job *job, struct front_link *link, struct front_stats *stats,
 		  struct error *error)
 {
@@ -695,8 +840,7 @@ int front_job_run(struct front_job *job, struct front_link *link, struct front_s
 	job->checking = false;
 	job->run_left = run_count(job);
 	ops_reset(job);
-	err = front_pages_share(link, job->config.depth * job->pages_per_op, true, &job->pages,
-				error);
+	err = pages_take(job);
 	if (err)
 		return err;
 	if (!job->blocks)
@@ -713,7 +857,7 @@ int front_job_run(struct front_job *job, struct front_link *link, struct front_s
 		err = blocks_check(job);
 	if (!err)
 		err = job->result;
-	revoke_err = front_pages_revoke(link, &job->pages);
+	revoke_err = pages_give_back(job);
 	if (revoke_err && !err)
 		err = error_set(error, -revoke_err, "cannot revoke the data pages: %s",
 				strerror(-revoke_err));

@@ -30,24 +30,29 @@ enum front_job_kind {
 	FRONT_JOB_RAND_WRITE,
 	FRONT_JOB_MIXED,
 	FRONT_JOB_FLUSH,
+	FRONT_JOB_DISCARD, /* one after the other */
 	FRONT_JOB_KINDS,
 };
 
 struct front_job_config {
 	enum front_job_kind kind;
 	unsigned depth;	       /* requests in flight */
-	uint32_t block_bytes;  /* a multiple of 512, at most 11 pages */
-	uint64_t offset_bytes; /* where on the disk; a multiple of 512 */
-	uint64_t size_bytes;   /* 0: to the end */
-	uint64_t count;	       /* operations per run; 0: one pass, or no limit with runtime_ns */
-	uint64_t runtime_ns;   /* 0: no limit */
-	unsigned flush_every;  /* a FLUSH after so many writes; 0: none */
-	unsigned read_percent; /* of a mixed job */
-	bool verify;	       /* check what is read, and read back what was written */
-	bool verify_only;      /* write nothing; check what a run with this configuration left */
-	bool any_generation;   /* verify_only of a run that was cut short: older data is fine */
-	bool unaligned;	       /* cut each block into segments at random places within pages */
-	bool allow_errors;     /* an answer other than OKAY is counted, and no failure */
+	uint32_t block_bytes;  /* a multiple of 512, at most max_segments pages */
+	unsigned max_segments; /* of a request; more than 11 go as INDIRECT */
+	unsigned nr_pages; /* data pages which requests take in turn; 0: no more than they need */
+	uint64_t offset_bytes;	/* where on the disk; a multiple of 512 */
+	uint64_t size_bytes;	/* 0: to the end */
+	uint64_t count;		/* operations per run; 0: one pass, or no limit with runtime_ns */
+	uint64_t runtime_ns;	/* 0: no limit */
+	unsigned flush_every;	/* a FLUSH after so many writes; 0: none */
+	unsigned barrier_every; /* a WRITE_BARRIER likewise, empty and with data in turn */
+	unsigned discard_every; /* a DISCARD likewise; what it leaves is unknown until written */
+	unsigned read_percent;	/* of a mixed job */
+	bool verify;		/* check what is read, and read back what was written */
+	bool verify_only;	/* write nothing; check what a run with this configuration left */
+	bool any_generation;	/* verify_only of a run that was cut short: older data is fine */
+	bool unaligned;		/* cut each block into segments at random places within pages */
+	bool allow_errors;	/* an answer other than OKAY is counted, and no failure */
 	uint64_t seed;
 	uint64_t timeout_ns; /* without any answer */
 };

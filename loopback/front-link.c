@@ -31,59 +31,36 @@ static void events_take(struct loop_watch *watch, uint32_t events)
 	}
 }
 
-int front_link_open(struct front_link *link, struct loop *loop, struct xen_host *host,
-		    uint32_t peer, const struct blkif_abi *abi, unsigned order, struct error *error)
+static int queue_open(struct front_link *link, struct front_queue *queue,
+		      const struct blkif_abi *abi, unsigned order, struct error *error)
 {
-	int err;
+	struct xen_host *host = link->host;
+	int err = host->ops->share(host, link->peer, link->nr_ring_pages, true, queue->grefs,
+				   &queue->ring_pages);
 
-	link->loop = loop;
-	link->host = host;
-	link->peer = peer;
-	link->nr_ring_pages = 1u << order;
-	link->peer_gone = false;
-	err = host->ops->share(host, peer, link->nr_ring_pages, true, link->grefs,
-			       &link->ring_pages);
 	if (err)
 		return error_set(error, -err, "cannot share %u ring pages with domain %u: %s",
-				 link->nr_ring_pages, peer, strerror(-err));
-	err = host->ops->alloc_unbound(host, peer, &link->port);
+				 link->nr_ring_pages, link->peer, strerror(-err));
+	err = host->ops->alloc_unbound(host, link->peer, &queue->port);
 	if (err) {
-		error_set(error, -err, "cannot make an event channel for domain %u: %s", peer,
-			  strerror(-err));
-		goto unshare;
+		host->ops->unshare(host, queue->ring_pages, link->nr_ring_pages);
+		return error_set(error, -err, "cannot make an event channel for domain %u: %s",
+				 link->peer, strerror(-err));
 	}
-	link->watch.fd = host->ops->poll_fd(host);
-	link->watch.ready = events_take;
-	err = loop_watch(loop, &link->watch, EPOLLIN);
-	if (err) {
-		error_set(error, -err, "cannot watch the event channel: %s", strerror(-err));
-		goto unbind;
-	}
-	front_ring_init(&link->ring, abi, link->ring_pages, order);
-	link->open = true;
+	front_ring_init(&queue->ring, abi, queue->ring_pages, order);
 	return 0;
-
-unbind:
-	host->ops->unbind(host, link->port);
-unshare:
-	host->ops->unshare(host, link->ring_pages, link->nr_ring_pages);
-	return err;
 }
 
-int front_link_close(struct front_link *link, struct error *error)
+static int queue_close(struct front_link *link, struct front_queue *queue, struct error *error)
 {
 	int err, unshare_err;
 
-	if (!link->open)
-		return 0;
-	link->open = false;
-	loop_unwatch(link->loop, &link->watch);
-	err = link->host->ops->unbind(link->host, link->port);
+	err = link->host->ops->unbind(link->host, queue->port);
 	if (err)
-		error_set(error, -err, "cannot close event channel %u: %s", link->port,
+		error_set(error, -err, "cannot close event channel %u: %s", queue->port,
 			  strerror(-err));
-	unshare_err = link->host->ops->unshare(link->host, link->ring_pages, link->nr_ring_pages);
-	link->ring_pages = NULL;
+	unshare_err = link->host->ops->unshare(link->host, queue->ring_pages, link->nr_ring_pages);
+	queue->ring_pages = NULL;
 	if (!unshare_err || err)
 		return err;
 	return error_set(error, -unshare_err,
@@ -91,15 +68,74 @@ int front_link_close(struct front_link *link, struct error *error)
 			 strerror(-unshare_err));
 }
 
-int front_link_notify(struct front_link *link)
+static int queues_close(struct front_link *link, struct error *error)
+{
+	int err = 0;
+
+	while (link->nr_queues) {
+		int close_err =
+			queue_close(link, &link->queues[--link->nr_queues], err ? NULL : error);
+
+		err = err ? err : close_err;
+	}
+	return err;
+}
+
+int front_link_open(struct front_link *link, struct loop *loop, struct xen_host *host,
+		    uint32_t peer, const struct blkif_abi *abi, unsigned order, unsigned nr_queues,
+		    struct error *error)
+{
+	int err = 0;
+
+	link->loop = loop;
+	link->host = host;
+	link->peer = peer;
+	link->nr_ring_pages = 1u << order;
+	link->nr_queues = 0;
+	link->peer_gone = false;
+	while (!err && link->nr_queues < nr_queues) {
+		err = queue_open(link, &link->queues[link->nr_queues], abi, order, error);
+		link->nr_queues += !err;
+	}
+	if (!err) {
+		link->watch.fd = host->ops->poll_fd(host);
+		link->watch.ready = events_take;
+		err = loop_watch(loop, &link->watch, EPOLLIN);
+		if (err)
+			error_set(error, -err, "cannot watch the event channel: %s",
+				  strerror(-err));
+	}
+	if (err) {
+		queues_close(link, NULL);
+		return err;
+	}
+	link->open = true;
+	return 0;
+}
+
+int front_link_close(struct front_link *link, struct error *error)
+{
+	if (!link->open)
+		return 0;
+	link->open = false;
+	loop_unwatch(link->loop, &link->watch);
+	return queues_close(link, error);
+}
+
+int front_link_notify(struct front_link *link, unsigned idx)
 {
 	link->nr_notified++;
-	return link->host->ops->notify(link->host, link->port);
+	return link->host->ops->notify(link->host, link->queues[idx].port);
 }
 
 int front_link_kick(struct front_link *link)
 {
-	return front_ring_publish(&link->ring) ? front_link_notify(link) : 0;
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < link->nr_queues; i++)
+		if (front_ring_publish(&link->queues[i].ring))
+			err = front_link_notify(link, i);
+	return err;
 }
 
 int front_link_wait(struct front_link *link, uint64_t deadline_ns)
@@ -117,11 +153,11 @@ int front_link_wait(struct front_link *link, uint64_t deadline_ns)
 int front_link_take(struct front_link *link, struct front_response *response, uint64_t deadline_ns)
 {
 	for (;;) {
-		int ret = front_ring_take(&link->ring, response);
+		int ret = front_ring_take(&link->queues[0].ring, response);
 
 		if (ret)
 			return ret < 0 ? ret : 0;
-		if (front_ring_arm(&link->ring))
+		if (front_ring_arm(&link->queues[0].ring))
 			continue;
 		if (link->peer_gone)
 			return -ENOTCONN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * A frontend's link to one backend: the shared ring with its grants and its event channel.
+ * A frontend's link to one backend: the shared rings with their grants and event channels.
  *
- * Owns: the ring's pages, the port, pages of data shared with the backend.
+ * Owns: the rings' pages, the ports, pages of data shared with the backend.
  * Trusts / does not trust: a backend under test, which may never answer.
  * Runs on: one thread; only front_link_wait() and front_link_take() wait, in epoll, never in a loop.
  * Must not know: xenstore, jobs.
@@ -20,16 +20,24 @@
 
 #define FRONT_RING_PAGES_MAX (1u << BLKIF_RING_ORDER_MAX)
 
+#define FRONT_QUEUES_MAX 16
+
+/* One ring, with its own event channel (blkif.h, "Multi-queue support"). */
+struct front_queue {
+	struct front_ring ring;
+	void *ring_pages;
+	uint32_t grefs[FRONT_RING_PAGES_MAX];
+	uint32_t port;
+};
+
 struct front_link {
 	struct loop *loop;     /* the caller's */
 	struct xen_host *host; /* the caller's */
 	uint32_t peer;	       /* the backend's domain */
 	bool open;
-	struct front_ring ring;
-	void *ring_pages;
-	unsigned nr_ring_pages;
-	uint32_t grefs[FRONT_RING_PAGES_MAX];
-	uint32_t port;
+	unsigned nr_ring_pages; /* of each ring */
+	unsigned nr_queues;
+	struct front_queue queues[FRONT_QUEUES_MAX];
 	struct loop_watch watch;
 
 	/* Set from outside while a job runs: end in order; and: no more answers will come. */
@@ -46,27 +54,27 @@ struct front_pages {
 	unsigned nr;
 };
 
-/* Share ring pages, make a port that @peer may bind to, watch it in @loop. @link is zeroed before its
- * first life; @loop and @host outlive it. 0 or -errno with @error. */
+/* Share the pages of @nr_queues rings, make ports that @peer may bind to, watch them in @loop. @link is
+ * zeroed before its first life; @loop and @host outlive it. 0 or -errno with @error. */
 int front_link_open(struct front_link *link, struct loop *loop, struct xen_host *host,
-		    uint32_t peer, const struct blkif_abi *abi, unsigned order,
+		    uint32_t peer, const struct blkif_abi *abi, unsigned order, unsigned nr_queues,
 		    struct error *error);
 
 /* Give it all up. Idempotent. 0, or the first -errno with @error: a page that cannot be revoked is
  * still in use by the backend. */
 int front_link_close(struct front_link *link, struct error *error);
 
-/* Publish what was put into the ring, and notify the backend if it asked for that. 0 or -errno. */
+/* Publish what was put into the rings, and notify the backend where it asked for that. 0 or -errno. */
 int front_link_kick(struct front_link *link);
 
-/* Notify the backend, asked for or not. 0 or -errno. */
-int front_link_notify(struct front_link *link);
+/* Notify the backend about queue @idx, asked for or not. 0 or -errno. */
+int front_link_notify(struct front_link *link, unsigned idx);
 
 /* Sleep until something happens in the loop (an event from the backend, a xenstore event, a signal) or
  * @deadline_ns of clock_now_ns() has passed. 0, -ETIMEDOUT, -errno. */
 int front_link_wait(struct front_link *link, uint64_t deadline_ns);
 
-/* Take the next answer, sleeping until @deadline_ns for it. 0, -ETIMEDOUT, -EPROTO, -ENOTCONN if the
+/* Take the next answer from the first ring, sleeping until @deadline_ns for it. 0, -ETIMEDOUT, -EPROTO, -ENOTCONN if the
  * backend has left, -errno. */
 int front_link_take(struct front_link *link, struct front_response *response, uint64_t deadline_ns);
 

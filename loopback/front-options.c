@@ -18,7 +18,8 @@
 #include "loopback/front-hostile.h"
 #include "loopback/front-options.h"
 
-#define BLOCK_BYTES_MAX (BLKIF_MAX_SEGMENTS * XEN_PAGE_SIZE)
+#define BLOCK_BYTES_MAX (BLKIF_SEGMENTS_PER_INDIRECT_PAGE * XEN_PAGE_SIZE)
+#define DEPTH_MAX 8192 /* as many as the largest rings hold */
 #define SECONDS_MAX (UINT64_MAX / NSEC_PER_SEC)
 #define RING_PAGE_SLOTS 32u
 #define DOMID_MAX 0x7fefu /* below DOMID_FIRST_RESERVED */
@@ -36,6 +37,13 @@ enum {
 	OPT_ORDER,
 	OPT_SPELLING,
 	OPT_PROTOCOL,
+	OPT_QUEUES,
+	OPT_INDIRECT,
+	OPT_PERSISTENT,
+	OPT_DATA_PAGES,
+	OPT_BARRIER_EVERY,
+	OPT_DISCARD_EVERY,
+	OPT_EXPECT_GROW,
 	OPT_JOB,
 	OPT_DEPTH,
 	OPT_BLOCK_SIZE,
@@ -70,6 +78,13 @@ static const struct option longs[] = {
 	{"ring-page-order", required_argument, NULL, OPT_ORDER},
 	{"ring-ref-spelling", required_argument, NULL, OPT_SPELLING},
 	{"protocol", required_argument, NULL, OPT_PROTOCOL},
+	{"queues", required_argument, NULL, OPT_QUEUES},
+	{"indirect", required_argument, NULL, OPT_INDIRECT},
+	{"persistent", no_argument, NULL, OPT_PERSISTENT},
+	{"data-pages", required_argument, NULL, OPT_DATA_PAGES},
+	{"barrier-every", required_argument, NULL, OPT_BARRIER_EVERY},
+	{"discard-every", required_argument, NULL, OPT_DISCARD_EVERY},
+	{"expect-grow", required_argument, NULL, OPT_EXPECT_GROW},
 	{"job", required_argument, NULL, OPT_JOB},
 	{"depth", required_argument, NULL, OPT_DEPTH},
 	{"block-size", required_argument, NULL, OPT_BLOCK_SIZE},
@@ -110,25 +125,33 @@ void front_options_usage(FILE *out)
 	      "Connection\n"
 	      "  --ring-page-order=K     ring of 1<<K pages (default 0)\n"
 	      "  --ring-ref-spelling=S   auto (default), ref0, ref or num-pages\n"
+	      "  --queues=N              so many rings (default 1)\n"
+	      "  --persistent            say that we keep our grants (feature-persistent)\n"
 	      "  --protocol=P            x86_64-abi, x86_32-abi, arm-abi, none, or any text\n"
 	      "  --reconnect=N           N rounds of connect, job, disconnect (default 1)\n"
 	      "  --linger=S              stay connected S seconds after the job, or until SIGTERM\n"
 	      "  --leave                 end without closing anything, like a crash\n"
 	      "  --timeout=S             limit of each wait without progress (default 30)\n"
 	      "Job\n"
-	      "  --job=JOB               seq-read seq-write rand-read rand-write mixed flush\n"
-	      "  --depth=N               requests in flight (default 1; as many as the ring holds, if it is more)\n"
-	      "  --block-size=BYTES      512 to 44K (default 4K)\n"
+	      "  --job=JOB               seq-read seq-write rand-read rand-write mixed flush discard\n"
+	      "  --depth=N               requests in flight (default 1; as many as the rings hold, if it is more)\n"
+	      "  --block-size=BYTES      512 to 44K, or to N pages with --indirect=N (default 4K)\n"
+	      "  --indirect=N            up to N segments in a request, 12 to 512; more than 11 go as INDIRECT\n"
+	      "  --data-pages=N          requests take their pages in turn out of N\n"
 	      "  --offset=BYTES --size=BYTES   the range (default the whole disk)\n"
 	      "  --count=N               operations (default one pass over the range)\n"
 	      "  --runtime=S             seconds\n"
 	      "  --flush-every=N         a flush after each N writes\n"
+	      "  --barrier-every=N       a WRITE_BARRIER after each N writes, empty and with data in turn\n"
+	      "  --discard-every=N       a DISCARD of a block after each N writes\n"
 	      "  --read-percent=N        share of reads in a mixed job (default 50)\n"
 	      "  --unaligned             segments that begin and end within pages\n"
 	      "  --seed=N                of the sequence and of the data (default 1)\n"
 	      "  --verify                check all that was written\n"
 	      "  --verify-only           check what a run with the same options left\n"
 	      "  --any-generation        with --verify-only: the run may have been cut short\n"
+	      "  --expect-grow=S         after the job wait up to S seconds for the disk to grow, then write and\n"
+	      "                          verify what is new, in the same connection\n"
 	      "  --allow-errors          errors are counted, not failures\n"
 	      "Hostile\n"
 	      "  --hostile=ROW           a row of the table below, or all; TAP on stdout\n"
@@ -220,7 +243,7 @@ static int block_size_parse(const char *text, uint32_t *bytes_out, struct error 
 		return err;
 	if (!bytes || bytes > BLOCK_BYTES_MAX)
 		return error_set(error, EINVAL,
-				 "--block-size=%s: a request carries 512 bytes to 44K (11 pages)",
+				 "--block-size=%s: a request carries 512 bytes to 2M (512 pages)",
 				 text);
 	*bytes_out = (uint32_t)bytes;
 	return 0;
@@ -251,7 +274,7 @@ static int job_parse(struct front_options *options, const char *text, struct err
 	return front_job_kind_parse(text, &options->job.kind)
 		       ? error_set(
 				 error, EINVAL,
-				 "--job=%s: use seq-read, seq-write, rand-read, rand-write, mixed or flush",
+				 "--job=%s: use seq-read, seq-write, rand-read, rand-write, mixed, flush or discard",
 				 text)
 		       : 0;
 }
@@ -285,10 +308,29 @@ static int option_take(struct front_options *options, int option, const char *te
 	case OPT_PROTOCOL:
 		connect->protocol = strcmp(text, "none") ? text : NULL;
 		return 0;
+	case OPT_QUEUES:
+		return unsigned_parse("queues", text, 1, FRONT_QUEUES_MAX, &connect->nr_queues,
+				      error);
+	case OPT_INDIRECT:
+		return unsigned_parse("indirect", text, BLKIF_MAX_SEGMENTS + 1,
+				      BLKIF_SEGMENTS_PER_INDIRECT_PAGE, &job->max_segments, error);
+	case OPT_PERSISTENT:
+		connect->persistent = true;
+		return 0;
+	case OPT_DATA_PAGES:
+		return unsigned_parse("data-pages", text, 1, 65536, &job->nr_pages, error);
+	case OPT_BARRIER_EVERY:
+		return unsigned_parse("barrier-every", text, 1, UINT32_MAX, &job->barrier_every,
+				      error);
+	case OPT_DISCARD_EVERY:
+		return unsigned_parse("discard-every", text, 1, UINT32_MAX, &job->discard_every,
+				      error);
+	case OPT_EXPECT_GROW:
+		return seconds_parse("expect-grow", text, 1, &options->grow_ns, error);
 	case OPT_JOB:
 		return job_parse(options, text, error);
 	case OPT_DEPTH:
-		return unsigned_parse("depth", text, 1, 512, &job->depth, error);
+		return unsigned_parse("depth", text, 1, DEPTH_MAX, &job->depth, error);
 	case OPT_BLOCK_SIZE:
 		return block_size_parse(text, &job->block_bytes, error);
 	case OPT_OFFSET:
@@ -379,6 +421,13 @@ static int options_fit(const struct front_options *options, bool domid_given, st
 		return error_set(
 			error, EINVAL,
 			"--verify and --verify-only check what a job writes: use seq-write, rand-write or mixed; --verify-only writes nothing");
+	if (job->block_bytes > job->max_segments * XEN_PAGE_SIZE)
+		return error_set(
+			error, EINVAL,
+			"--block-size=%u: a request of %u segments carries %u bytes at most; see --indirect",
+			job->block_bytes, job->max_segments, job->max_segments * XEN_PAGE_SIZE);
+	if (options->grow_ns && !options->has_job)
+		return error_set(error, EINVAL, "--expect-grow goes with --job");
 	if (job->verify && job->verify_only)
 		return error_set(error, EINVAL, "give either --verify or --verify-only");
 	if (job->verify_only && job->runtime_ns)
@@ -393,11 +442,18 @@ static int options_fit(const struct front_options *options, bool domid_given, st
 int front_options_parse(struct front_options *options, int argc, char **argv, struct error *error)
 {
 	bool domid_given = false;
+	unsigned nr_slots;
 	int option, err;
 
 	*options = (struct front_options){
-		.connect = {.protocol = PROTOCOL_NATIVE, .timeout_ns = 30 * NSEC_PER_SEC},
-		.job = {.depth = 1, .block_bytes = 4096, .read_percent = 50, .seed = 1},
+		.connect = {.protocol = PROTOCOL_NATIVE,
+			    .timeout_ns = 30 * NSEC_PER_SEC,
+			    .nr_queues = 1},
+		.job = {.depth = 1,
+			.block_bytes = 4096,
+			.read_percent = 50,
+			.seed = 1,
+			.max_segments = BLKIF_MAX_SEGMENTS},
 		.nr_races = 20000,
 		.nr_rounds = 1,
 		.log_level = LOG_LEVEL_WARNING,
@@ -424,7 +480,8 @@ int front_options_parse(struct front_options *options, int argc, char **argv, st
 		return 0;
 	options->job.timeout_ns = options->connect.timeout_ns;
 	/* In every layout a page holds 32 slots, and k pages 32 * k. */
-	if (options->job.depth > RING_PAGE_SLOTS << options->connect.ring_order)
-		options->job.depth = RING_PAGE_SLOTS << options->connect.ring_order;
+	nr_slots = options->connect.nr_queues * (RING_PAGE_SLOTS << options->connect.ring_order);
+	if (options->job.depth > nr_slots)
+		options->job.depth = nr_slots;
 	return options_fit(options, domid_given, error);
 }

@@ -29,6 +29,7 @@ struct front_options {
 	unsigned nr_races;   /* of the hostile rows that race */
 	unsigned nr_rounds;  /* connect, run, disconnect */
 	uint64_t linger_ns;  /* stay connected after the job */
+	uint64_t grow_ns;    /* wait so long for a larger disk, then write and verify what is new */
 	bool leave, json, help, version;
 	enum log_level log_level;
 };

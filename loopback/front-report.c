@@ -70,7 +70,8 @@ void front_connect_add(struct front_stats *stats, uint64_t connect_us)
 
 static uint64_t nr_ops(const struct front_stats *stats)
 {
-	return stats->nr_reads + stats->nr_writes + stats->nr_flushes;
+	return stats->nr_reads + stats->nr_writes + stats->nr_flushes + stats->nr_barriers +
+	       stats->nr_discards;
 }
 
 static double per_second(const struct front_stats *stats, double amount)
@@ -112,6 +113,8 @@ void front_report_json(FILE *out, const char *job, bool good, const struct front
 	json_number(out, "reads", stats->nr_reads);
 	json_number(out, "writes", stats->nr_writes);
 	json_number(out, "flushes", stats->nr_flushes);
+	json_number(out, "barriers", stats->nr_barriers);
+	json_number(out, "discards", stats->nr_discards);
 	json_number(out, "bytes", stats->bytes);
 	json_number(out, "elapsed_us", stats->elapsed_ns / 1000);
 	fprintf(out, "\"iops\": %.1f, \"mib_per_s\": %.2f, ",
@@ -128,6 +131,7 @@ void front_report_json(FILE *out, const char *job, bool good, const struct front
 	json_number(out, "sectors_verified", stats->nr_sectors_verified);
 	json_number(out, "notifications_sent", stats->nr_notified);
 	json_number(out, "notifications_received", stats->nr_events);
+	json_number(out, "resizes", stats->nr_resizes);
 	json_number(out, "connects", stats->nr_connects);
 	json_number(out, "connect_us", connect_us_mean(stats));
 	fprintf(out, "\"connect_us_max\": %llu}\n", (unsigned long long)stats->connect_us_max);

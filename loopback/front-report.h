@@ -19,14 +19,15 @@
 #define FRONT_LATENCY_BUCKETS ((64 - FRONT_LATENCY_SUB_BITS + 1) << FRONT_LATENCY_SUB_BITS)
 
 struct front_stats {
-	uint64_t nr_reads, nr_writes, nr_flushes; /* answered, whatever the status */
-	uint64_t nr_checks; /* reads back of the verify pass, not in nr_reads */
+	uint64_t nr_reads, nr_writes, nr_flushes, nr_barriers,
+		nr_discards; /* answered, whatever the status */
+	uint64_t nr_checks;  /* reads back of the verify pass, not in nr_reads */
 	uint64_t nr_sectors_verified;
 	uint64_t bytes; /* of reads and writes answered OKAY, the verify pass not counted */
 	uint64_t nr_errors, nr_unsupported, nr_other_status;
 	uint64_t elapsed_ns; /* of the job proper, without the verify pass */
 	uint64_t nr_connects, connect_us_sum, connect_us_max;
-	uint64_t nr_notified, nr_events;
+	uint64_t nr_notified, nr_events, nr_resizes;
 	uint64_t nr_latencies, latency_max_ns;
 	uint32_t latencies[FRONT_LATENCY_BUCKETS];
 };

@@ -141,6 +141,15 @@ void front_indirect_encode(const struct blkif_abi *abi, uint64_t id, uint8_t inn
 	blkif_put32(slot, abi->off_segments + 4u, gref);
 }
 
+void front_table_encode(uint8_t *table, unsigned idx, struct blkif_segment segment)
+{
+	uint8_t *at = table + idx * BLKIF_SEGMENT_BYTES;
+
+	blkif_put32(at, 0, segment.gref);
+	at[4] = segment.first_sector;
+	at[5] = segment.last_sector;
+}
+
 const char *front_operation_name(uint8_t operation)
 {
 	switch (operation) {

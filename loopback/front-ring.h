@@ -89,6 +89,9 @@ void front_discard_encode(const struct blkif_abi *abi, uint64_t id, uint8_t flag
 void front_indirect_encode(const struct blkif_abi *abi, uint64_t id, uint8_t inner_op,
 			   uint16_t nr_segments, uint64_t sector, uint32_t gref, uint8_t *slot);
 
+/* Lay segment @idx out in a page of an INDIRECT's segments. */
+void front_table_encode(uint8_t *table, unsigned idx, struct blkif_segment segment);
+
 /* "READ", "WRITE", ...; "operation 7" has no name and is "unknown". */
 const char *front_operation_name(uint8_t operation);
 

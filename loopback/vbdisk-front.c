@@ -73,18 +73,61 @@ static int linger(struct session *session)
 	return 0;
 }
 
+/* Wait for the disk to grow beyond @old_sectors512 (it may have, while the job ran); then another job writes
+ * all that is new, and reads it back. */
+static int growth_run(struct session *session, uint64_t old_sectors512)
+{
+	uint64_t end_ns = clock_now_ns() + session->options->grow_ns;
+	struct front_job_config config = session->options->job;
+	struct front *front = &session->front;
+	struct front_job *job;
+	int err = 0;
+
+	while (!err && front->disk.nr_sectors512 <= old_sectors512)
+		err = front_link_wait(&front->link, end_ns);
+	if (err)
+		return error_set(session->error, -err,
+				 "the disk still has %llu sectors: it has not grown",
+				 (unsigned long long)front->disk.nr_sectors512);
+	config.kind = FRONT_JOB_SEQ_WRITE;
+	config.verify = true;
+	config.verify_only = false;
+	config.offset_bytes = old_sectors512 * BLKIF_SECTOR_BYTES;
+	config.size_bytes = config.count = config.runtime_ns = 0;
+	err = front_job_create(&config, front->disk.nr_sectors512, &job, session->error);
+	if (err)
+		return err;
+	err = front_job_run(job, &front->link, &session->stats, session->error);
+	front_job_destroy(job);
+	return err;
+}
+
+static int indirect_check(struct session *session)
+{
+	const struct front_job_config *job = &session->options->job;
+	uint64_t offered = session->front.disk.max_indirect_segments;
+
+	if (job->max_segments <= BLKIF_MAX_SEGMENTS || job->max_segments <= offered)
+		return 0;
+	return error_set(session->error, EINVAL, "--indirect=%u: the backend offers %llu segments",
+			 job->max_segments, (unsigned long long)offered);
+}
+
 /* While connected. */
 static int job_run(struct session *session)
 {
 	const struct front_options *options = session->options;
 	struct front *front = &session->front;
-	int err = 0;
+	uint64_t old_sectors512 = front->disk.nr_sectors512;
+	int err = indirect_check(session);
 
-	if (options->has_job && !session->job)
+	if (!err && options->has_job && !session->job)
 		err = front_job_create(&options->job, front->disk.nr_sectors512, &session->job,
 				       session->error);
 	if (!err && session->job)
 		err = front_job_run(session->job, &front->link, &session->stats, session->error);
+	if (!err && options->grow_ns)
+		err = growth_run(session, old_sectors512);
 	if (!err && options->linger_ns)
 		err = linger(session);
 	return err;
@@ -124,6 +167,7 @@ static enum exit_status rounds_run(struct session *session)
 		err = round_run(session, &status);
 	session->stats.nr_notified = session->front.link.nr_notified;
 	session->stats.nr_events = session->front.link.nr_events;
+	session->stats.nr_resizes = session->front.nr_resizes;
 	if (err)
 		fprintf(stderr, "vbdisk-front: %s\n", session->error->text);
 	if (options->json)

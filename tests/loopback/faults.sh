@@ -53,7 +53,7 @@ loopback attach 1 xvda "fault:op=flush,error-at=1:file:$disk"
 loopback wait 1 xvda --backend-state 2
 output=$(front --domid 1 --vdev xvda --job flush --count 1 --timeout 2 2>&1)
 check_is "a failed flush: no answer" 4 $?
-check_like "a failed flush: the error node says what to do" "flush .* failed.*refused" "$(error_node 1 51712)"
+check_like "a failed flush: the error node says what to do" "flush .* failed.*held" "$(error_node 1 51712)"
 check "the VBD can be detached all the same" loopback detach 1 xvda
 check_audit "after storage faults"
 

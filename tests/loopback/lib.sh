@@ -103,8 +103,8 @@ host_start() {
 	}
 }
 
-daemon_start() {
-	"$top_builddir/vbdiskd" --vbdisk "$top_builddir/vbdisk" --loopback "$host" --run-dir "$run_dir" \
+daemon_start() { # [-o NAME=VALUE]...
+	"$top_builddir/vbdiskd" --vbdisk "$top_builddir/vbdisk" --loopback "$host" --run-dir "$run_dir" "$@" \
 		2>>"$scratch/vbdiskd.log" &
 	daemon_pid=$!
 	eventually grep -q "vbdiskd\[$daemon_pid\].*ready" "$scratch/vbdiskd.log" || {
@@ -116,6 +116,24 @@ daemon_start() {
 daemon_stop() {
 	kill "$daemon_pid" && wait "$daemon_pid"
 	daemon_pid=
+}
+
+# Another vbdiskd, whose VBDs get other options. Nothing is attached.
+daemon_restart() { # [-o NAME=VALUE]...
+	daemon_stop
+	daemon_start "$@"
+}
+
+attach() { # DOMID VDEV PARAMS [OPTION]...: and wait until it is offered
+	loopback attach "$@" && loopback wait "$1" "$2" --backend-state 2
+}
+
+be_key() { # DOMID DEVID KEY
+	store_read "/local/domain/0/backend/qdisk/$1/$2/$3"
+}
+
+be_key_is() { # DOMID DEVID KEY VALUE
+	[ "$(be_key "$1" "$2" "$3")" = "$4" ]
 }
 
 # image NAME SIZE: a sparse raw image in the scratch folder; prints its path.

@@ -214,9 +214,9 @@ static int set_up(void **state)
 	fake.pages = aligned_alloc(XEN_PAGE_SIZE, NR_PAGES * XEN_PAGE_SIZE);
 	fake.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (!fake.pages || fake.event_fd < 0 || loop_create(&loop) ||
-	    front_link_open(&front, loop, &fake.host, 0, &blkif_abi_x86_32, 0, &error))
+	    front_link_open(&front, loop, &fake.host, 0, &blkif_abi_x86_32, 0, 1, &error))
 		return -1;
-	blkif_ring_init(&fake.ring, &blkif_abi_x86_32, front.ring_pages, 0);
+	blkif_ring_init(&fake.ring, &blkif_abi_x86_32, front.queues[0].ring_pages, 0);
 	return 0;
 }
 
@@ -237,6 +237,7 @@ static const struct front_job_config base = {
 	.kind = FRONT_JOB_SEQ_WRITE,
 	.depth = 8,
 	.block_bytes = 8192,
+	.max_segments = BLKIF_MAX_SEGMENTS,
 	.read_percent = 50,
 	.verify = true,
 	.seed = 3,
@@ -263,12 +264,14 @@ static void every_kind(void **state)
 
 		config.kind = (enum front_job_kind)kind;
 		config.verify = kind != FRONT_JOB_SEQ_READ && kind != FRONT_JOB_RAND_READ &&
-				kind != FRONT_JOB_FLUSH;
+				kind != FRONT_JOB_FLUSH && kind != FRONT_JOB_DISCARD;
 		config.count = 100;
 		memset(&stats, 0, sizeof(stats));
 		fake.nr_pages = 1; /* the ring's stays */
 		assert_int_equal(job_run(&config), 0);
-		assert_true(stats.nr_reads + stats.nr_writes + stats.nr_flushes == 100);
+		assert_true(stats.nr_reads + stats.nr_writes + stats.nr_flushes +
+				    stats.nr_discards ==
+			    100);
 		assert_true(stats.nr_latencies == 100);
 		assert_true(!config.verify || stats.nr_sectors_verified);
 	}
