@@ -20,7 +20,7 @@ driver_test_libs = drivers/libdrivers.a backend/libbackend.a $(AIO_LIBS) $(CMOCK
 tests_unit_test_aio_engine_SOURCES = tests/unit/test-aio-engine.c $(driver_harness)
 tests_unit_test_aio_engine_LDADD = $(driver_test_libs)
 tests_unit_test_aio_engine_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=io_setup -Wl,--wrap=io_submit \
-	-Wl,--wrap=io_getevents -Wl,--wrap=fdatasync -Wl,--wrap=pthread_create
+	-Wl,--wrap=io_getevents -Wl,--wrap=fdatasync -Wl,--wrap=nanosleep -Wl,--wrap=pthread_create
 
 tests_unit_test_driver_conformance_SOURCES = tests/unit/test-driver-conformance.c $(driver_harness)
 tests_unit_test_driver_conformance_LDADD = $(driver_test_libs)
