@@ -315,7 +315,8 @@ static int view_read(struct vbd_entry *entry, struct vbd_nodes *nodes, struct su
 	};
 	path_make(entry, path, sizeof(path));
 	err = vbd_nodes_open(nodes, supervisor->store, path, NULL);
-	if (!err)
+	/* A frontend node that makes no sense is for vbdisk to refuse, and to say why. */
+	if (!err || err == -EBADMSG || err == -E2BIG)
 		err = vbd_nodes_read_view(nodes, &both);
 	if (err)
 		return err == -ENOENT ? 0 : err;

@@ -340,6 +340,17 @@ static void vbd_advertise(struct vbd *vbd)
 
 /* ---- The disk's size ---------------------------------------------------------------------------- */
 
+static void size_tell(struct vbd *vbd)
+{
+	int err;
+
+	if (vbd->store_lost)
+		return;
+	err = vbd_nodes_resize(&vbd->nodes, vbd->features.nr_sectors512, vbd->own);
+	if (err && err != -ESTALE)
+		store_failed(vbd, "cannot tell the guest the disk's new size", err);
+}
+
 static void size_adopt(struct vbd *vbd, uint64_t size_bytes)
 {
 	log_info("%s has %llu sectors of 512 bytes now, had %llu", vbd->spec.params,
@@ -348,11 +359,13 @@ static void size_adopt(struct vbd *vbd, uint64_t size_bytes)
 	vbd->shrunk_bytes = 0;
 	vbd->offered.size_bytes = size_bytes;
 	vbd->features.nr_sectors512 = size_bytes / 512;
-	if (vbd->rings.queues) {
-		/* First the bounds, then the guest: it may use the new size the moment it hears of it. */
-		vbd->resizing = true;
-		queue_set_resize(vbd->rings.queues, size_bytes);
+	if (!vbd->rings.queues) {
+		size_tell(vbd);
+		return;
 	}
+	/* First the bounds, then the guest: it may use the new size the moment it hears of it. */
+	vbd->resizing = true;
+	queue_set_resize(vbd->rings.queues, size_bytes);
 }
 
 static void vbd_size_look(struct vbd *vbd, bool adopt_smaller)
@@ -400,14 +413,10 @@ static void resize_polled(struct loop_timer *timer)
 static void queues_resized(void *arg)
 {
 	struct vbd *vbd = arg;
-	int err;
 
 	vbd->resizing = false;
-	if (vbd->store_lost || vbd->after_drain != XENBUS_NOTHING)
-		return;
-	err = vbd_nodes_resize(&vbd->nodes, vbd->features.nr_sectors512, vbd->own);
-	if (err && err != -ESTALE)
-		store_failed(vbd, "cannot tell the guest the disk's new size", err);
+	if (vbd->after_drain == XENBUS_NOTHING)
+		size_tell(vbd);
 }
 
 void vbd_size_changed(struct vbd *vbd)

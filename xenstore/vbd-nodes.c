@@ -119,6 +119,7 @@ int vbd_nodes_open(struct vbd_nodes *nodes, struct store *store, const char *pat
 				 strerror(-err));
 	snprintf(nodes->error_dir, sizeof(nodes->error_dir), "error/backend/%s/%u/%u",
 		 nodes->address.kind, nodes->address.domid, nodes->address.devid);
+	nodes->frontend[0] = '\0';
 	err = store_read_key(store, nodes->backend, "frontend", nodes->frontend,
 			     sizeof(nodes->frontend));
 	if (err)

@@ -17,7 +17,7 @@ check_is "sectors are 512 bytes" 131072 "$(store_read /local/domain/0/backend/qd
 check_is "flush is offered" 1 "$(store_read /local/domain/0/backend/qdisk/1/51712/feature-flush-cache)"
 check_is "rings of up to 16 pages are offered" 4 \
 	"$(store_read /local/domain/0/backend/qdisk/1/51712/max-ring-page-order)"
-check_is "persistent grants are not offered" "" \
+check_is "persistent grants are not offered" 0 \
 	"$(store_read /local/domain/0/backend/qdisk/1/51712/feature-persistent)"
 check_is "info: a plain disk" 0 "$(store_read /local/domain/0/backend/qdisk/1/51712/info)"
 

@@ -39,12 +39,12 @@ wait $front_pid
 truncate -s 20M "$disk"
 check "found at the next connection" front --domid 1 --vdev xvda --job seq-write --offset 16M --size 4M --verify
 check "told" sectors_are 40960
-truncate -s 20972032 "$disk"
+truncate -s 20972132 "$disk"
 kill -HUP "$(vbd_pid 1 51712)"
-check "a size that is no whole sector is rounded down" sh -c 'sleep 0.5'
-check "to whole sectors" sectors_are 40961
+check "a size that is no whole sector is rounded down" eventually sectors_are 40961
 loopback detach 1 xvda
 
+truncate -s 20972032 "$disk"
 daemon_restart -o resize-poll=0
 attach 1 xvda "aio:$disk"
 front_start --domid 1 --vdev xvda --linger 30
