@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Discards on a loop device, on a partition of it that begins within a granule, on a file; and storage that grows.
+# Discards on a loop device, on a partition of it that begins within a granule, on a file; and storage
+# that grows.
 # Owns: its loop devices. Trusts: losetup, addpart. Runs on: root. Must not know: the driver's code.
 set -euo pipefail
 # shellcheck source=tests/root/lib.sh
@@ -50,7 +51,8 @@ fi
 is "read-only device: not offered" "discards can=0 secure=0 granularity=0 alignment=0" \
 	"$(disk -r "file:$loop" discards)"
 
-# Sector 63, where partitions began for decades, is byte 3584 of a granule of 4096: the next begins 512 later.
+# Sector 63, where partitions began for decades, is byte 3584 of a granule of 4096: the next one begins
+# 512 bytes later.
 truncate -s 32M "$scratch/b.img"
 loop_make "$scratch/b.img"
 if addpart "$loop" 1 63 32768 2>"$scratch/why" && [ -b "${loop}p1" ] &&

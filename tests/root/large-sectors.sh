@@ -17,7 +17,7 @@ like "limits" "limits size=16777216 logical=512 physical=4096 memory=512 write=1
 like "without being asked, they are the device's" "limits size=16777216 logical=4096 *" \
 	"$(disk "file:$loop" limits)"
 ok "aligned: write, flush, verify" disk -s "file:$loop" write 0 16M 7 flush verify 7
-# 64 KiB each, at byte 512 of every block, 32 in flight: each shares its first and last block with a neighbour.
+# 64 KiB each, from byte 512 of a block on, 32 in flight: each shares blocks with its neighbours.
 ok "unaligned: write, flush, verify" disk -s "file:$loop" write 512 16776704 8 write 0 512 8 flush verify 8
 disk "file:$loop" write 0 16M 8 flush >/dev/null
 expected=$(sha256sum <"$scratch/a.img")
