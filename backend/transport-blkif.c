@@ -113,7 +113,6 @@ static void blkif_respond(struct transport *transport, struct request *request)
 static void blkif_flush(struct transport *transport)
 {
 	struct transport_blkif *blkif = to_blkif(transport);
-
 	int err;
 
 	if (!blkif_ring_publish(&blkif->ring))
