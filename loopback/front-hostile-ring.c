@@ -522,6 +522,28 @@ static void discard_expect(struct hostile *h, uint8_t flag, uint64_t sector, uin
 	answer_expect(h, id, BLKIF_DISCARD, BLKIF_DISCARD, statuses, what);
 }
 
+/* A flush may carry data: first the flush, then the write (blkback REQ_PREFLUSH, QEMU presync). */
+static void row_flush_data(struct hostile *h)
+{
+	struct front_request request;
+
+	if (!h->front->disk.flush || h->front->disk.info & FRONT_INFO_READONLY) {
+		skip(h, "the disk cannot be flushed, or not be written");
+		return;
+	}
+	memset(page_addr(h, PAGE_DATA), 0x77, XEN_PAGE_SIZE);
+	request = request_make(h, BLKIF_FLUSH_DISKCACHE, 1, BLKIF_SECTORS_PER_PAGE);
+	request_expect(h, &request, OKAY, "FLUSH with a page of data");
+	check(h,
+	      page_read(h, BLKIF_SECTORS_PER_PAGE, PAGE_AFTER) &&
+		      !memcmp(page_addr(h, PAGE_AFTER), page_addr(h, PAGE_DATA), XEN_PAGE_SIZE),
+	      "its data is written");
+	request.segments[0] = segment_make(h, PAGE_DATA, 6, 1);
+	request_expect(h, &request, ERROR, "FLUSH with a swapped segment");
+	request = request_make(h, BLKIF_FLUSH_DISKCACHE, 1, disk_sectors(h));
+	request_expect(h, &request, ERROR, "FLUSH with data past the end");
+}
+
 static void row_r18(struct hostile *h)
 {
 	struct front_request request;
@@ -607,6 +629,7 @@ const struct row front_hostile_ring_rows[] = {
 	{"r16", "counts and operations of indirect requests", row_r16, 0},
 	{"r18", "discards whose range wraps, is too long, or empty", row_r18, 0},
 	{"r19", "a discard with the secure flag", row_r19, 0},
+	{"flush-data", "flushes that carry data", row_flush_data, 0},
 	{"r23", "sector numbers count 512 bytes", row_r23, 0},
 	{"r25", "parts of a sector of 4096 bytes", row_r25, 0},
 	{NULL, NULL, NULL, 0},

@@ -18,7 +18,7 @@ loopback wait 1 xvda --backend-state 2
 loopback wait 2 xvda --backend-state 2
 vbdisk=$(vbd_pid 1 51712)
 
-rows="r01 r02 r03 r04 r05 r06 r07 r08 r09 r10 r11 r12 r13 r16 r17 r18 r19 r20 r21 r22 r23 r24 g12 g14 grants"
+rows="r01 r02 r03 r04 r05 r06 r07 r08 r09 r10 r11 r12 r13 r16 r17 r18 r19 r20 r21 r22 r23 r24 g12 g14 flush-data grants"
 # hostile LABEL ROW [OPTION]...: each line of vbdisk-front's TAP is one of ours.
 hostile() {
 	local label=$1 row=$2 output status line
