@@ -223,6 +223,7 @@ vbdiskd_pid() {
 }
 
 # VBDs that are attached from now on are served in another way; the test's cleanup takes the options back.
+# shellcheck disable=SC2120 # the tests pass arguments
 backend_restart() { # [OPTION...]
 	backend_stop && backend_start "$@"
 }
@@ -414,6 +415,7 @@ test_cleanup() {
 	for vdev in $(xenstore-list /local/domain/0/device/vbd 2>/dev/null); do
 		timeout 60 xl block-detach 0 "$vdev"
 	done
+	# shellcheck disable=SC2119 # no option: the default
 	[ -z "$(cat /run/vbdiskd.test.options)" ] || backend_restart
 	findmnt -rno TARGET -R /data | grep -v '^/data$' | xargs -r umount
 	rm -rf "/data/$TEST"
