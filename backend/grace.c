@@ -43,7 +43,7 @@ static void *grace_thread(void *arg)
 	for (;;) {
 		while (sem_wait(&grace->wanted))
 			; /* EINTR */
-		if (grace->quit)
+		if (__atomic_load_n(&grace->quit, __ATOMIC_ACQUIRE))
 			return NULL;
 		__atomic_store_n(&grace->progress, barrier_pass(), __ATOMIC_RELEASE);
 	}
@@ -58,7 +58,8 @@ void grace_destroy(struct grace *grace)
 {
 	if (!grace->has_thread)
 		return;
-	grace->quit = true;
+	/* It may be waking up for a barrier just now. */
+	__atomic_store_n(&grace->quit, true, __ATOMIC_RELEASE);
 	sem_post(&grace->wanted);
 	pthread_join(grace->thread, NULL);
 	sem_destroy(&grace->wanted);

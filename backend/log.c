@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,10 +139,11 @@ void log_line(enum log_level level, const char *format, ...)
 		return;
 }
 
-bool log_limit_pass(struct log_limit *limit)
-{
-	uint64_t now_ns = clock_now_ns();
+/* Several queues may share a limit; lines that have one are none of a good guest's path. */
+static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static bool limit_pass_locked(struct log_limit *limit, uint64_t now_ns)
+{
 	if (!limit->window_start_ns || now_ns - limit->window_start_ns > LIMIT_WINDOW_NS) {
 		if (limit->nr_dropped)
 			log_warning("%lu more lines like the next one were not logged",
@@ -156,4 +158,15 @@ bool log_limit_pass(struct log_limit *limit)
 	}
 	limit->nr_dropped++;
 	return false;
+}
+
+bool log_limit_pass(struct log_limit *limit)
+{
+	uint64_t now_ns = clock_now_ns();
+	bool pass;
+
+	pthread_mutex_lock(&limit_lock);
+	pass = limit_pass_locked(limit, now_ns);
+	pthread_mutex_unlock(&limit_lock);
+	return pass;
 }

@@ -35,7 +35,10 @@ struct transport_blkif {
 };
 
 /* Of all connections: a guest can reconnect for ever. */
-static _Thread_local struct log_limit notify_log;
+static struct log_limit notify_log;
+
+/* A notification that could not be sent now. */
+#define NOTIFY_TRIES 4
 
 static struct transport_blkif *to_blkif(struct transport *transport)
 {
@@ -110,15 +113,26 @@ static void blkif_respond(struct transport *transport, struct request *request)
 	blkif_data_release(&blkif->data, request);
 }
 
+/* An event that is lost here would be waited for: an error that passes is tried again. */
+static int guest_notify(struct transport_blkif *blkif)
+{
+	unsigned nr_tries = 0;
+	int err;
+
+	do
+		err = blkif->host->ops->notify(blkif->host, blkif->port);
+	while ((err == -EAGAIN || err == -EINTR || err == -ENOMEM) && ++nr_tries < NOTIFY_TRIES);
+	return err;
+}
+
 static void blkif_flush(struct transport *transport)
 {
 	struct transport_blkif *blkif = to_blkif(transport);
-
 	int err;
 
 	if (!blkif_ring_publish(&blkif->ring))
 		return;
-	err = blkif->host->ops->notify(blkif->host, blkif->port);
+	err = guest_notify(blkif);
 	/* The other end is gone; xenstore will tell us why soon. */
 	if (err && !blkif->nr_notify_failures++)
 		log_limited(&notify_log, LOG_LEVEL_WARNING,

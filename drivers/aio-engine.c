@@ -539,7 +539,7 @@ static bool helper_reap(struct aio_queue *aio)
 
 	TAILQ_FOREACH(request, &collected, link) {
 		if (request->op != REQUEST_DISCARD || request->status != -EOPNOTSUPP ||
-		    aio->no_discard)
+		    request->flags & REQUEST_SECURE || aio->no_discard)
 			continue;
 		log_info("the storage cannot discard after all: the guest is told so");
 		aio->no_discard = true;

@@ -115,16 +115,28 @@ static void helper_discard_piece(struct aio_helper *helper)
 	helper_signal(helper);
 }
 
+/* Looked at in every turn: a long discard must not hold back those who wait for room in the kernel. */
+static void helper_wake_if_due(struct aio_helper *helper)
+{
+	struct timespec now;
+
+	if (!helper->wake_armed)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (now.tv_sec < helper->wake_time.tv_sec ||
+	    (now.tv_sec == helper->wake_time.tv_sec && now.tv_nsec < helper->wake_time.tv_nsec))
+		return;
+	helper->wake_armed = false;
+	helper->wake_due = true;
+	helper_signal(helper);
+}
+
 static void helper_await_work(struct aio_helper *helper)
 {
-	if (!helper->wake_armed) {
+	if (helper->wake_armed)
+		pthread_cond_timedwait(&helper->changed, &helper->lock, &helper->wake_time);
+	else
 		pthread_cond_wait(&helper->changed, &helper->lock);
-	} else if (pthread_cond_timedwait(&helper->changed, &helper->lock, &helper->wake_time) ==
-		   ETIMEDOUT) {
-		helper->wake_armed = false;
-		helper->wake_due = true;
-		helper_signal(helper);
-	}
 }
 
 static void *helper_run(void *arg)
@@ -140,6 +152,7 @@ static void *helper_run(void *arg)
 			helper_discard_piece(helper);
 		else if (TAILQ_EMPTY(&helper->flushes))
 			helper_await_work(helper);
+		helper_wake_if_due(helper);
 	}
 	pthread_mutex_unlock(&helper->lock);
 	return NULL;

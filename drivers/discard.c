@@ -16,13 +16,16 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
 #include "backend/log.h"
 #include "drivers/discard.h"
 
-/* A hole smaller than this frees nothing on any file system that we know. */
-#define FILE_GRANULARITY_BYTES 4096u
+/* What file systems allocate in, if they do not tell: all that we know have blocks of 4096 bytes by
+ * default. One that says more than the maximum means the transfer it likes best (NFS does). */
+#define FILE_BLOCK_BYTES 4096u
+#define FILE_BLOCK_MAX_BYTES 65536u
 
 /* A number of the device below sysfs; 0 if there is none. */
 static unsigned long long device_number(dev_t device, const char *name)
@@ -55,12 +58,6 @@ static unsigned long long queue_number(dev_t device, const char *name)
 	return device_number(device, path);
 }
 
-/* The larger of two block sizes, if the smaller divides it; else the whole is no multiple of a block. */
-static bool is_multiple(unsigned long long bytes, uint32_t block_bytes)
-{
-	return bytes && bytes <= UINT32_MAX && !(bytes % block_bytes);
-}
-
 /* Documentation/ABI/stable/sysfs-block: discard_max_bytes is 0 for a device that cannot discard;
  * discard_alignment is the offset of the device's (or the partition's) first byte within a granule. */
 static void device_query(dev_t device, struct disk_limits *limits)
@@ -73,7 +70,7 @@ static void device_query(dev_t device, struct disk_limits *limits)
 	if (granularity < limits->logical_block_bytes)
 		granularity = limits->logical_block_bytes;
 	alignment = device_number(device, "discard_alignment") % granularity;
-	if (!is_multiple(granularity, limits->logical_block_bytes) ||
+	if (granularity > UINT32_MAX || granularity % limits->logical_block_bytes ||
 	    alignment % limits->logical_block_bytes) {
 		log_info(
 			"the device discards in units of %llu bytes at %llu, which no guest can be told: discard is not offered",
@@ -85,18 +82,29 @@ static void device_query(dev_t device, struct disk_limits *limits)
 	limits->discard_alignment_bytes = (uint32_t)alignment;
 }
 
+/* A punch frees whole blocks of the file system; parts of one are only filled with zeroes. */
+static uint32_t file_granularity(int fd, uint32_t logical_block_bytes)
+{
+	struct statvfs fs;
+	unsigned long block_bytes = fstatvfs(fd, &fs) ? 0 : fs.f_frsize;
+
+	if (block_bytes < 512 || block_bytes > FILE_BLOCK_MAX_BYTES ||
+	    block_bytes & (block_bytes - 1))
+		block_bytes = FILE_BLOCK_BYTES;
+	/* Both are powers of two, so the larger is a multiple of the other. */
+	return block_bytes > logical_block_bytes ? (uint32_t)block_bytes : logical_block_bytes;
+}
+
 /* Whether the file system can punch holes is tried behind the end, where there is nothing to lose. */
 static void file_query(int fd, const struct stat *st, struct disk_limits *limits)
 {
-	off_t behind = (st->st_size + FILE_GRANULARITY_BYTES) &
-		       ~(off_t)(FILE_GRANULARITY_BYTES - 1);
+	uint32_t granularity = file_granularity(fd, limits->logical_block_bytes);
+	uint64_t behind = ((uint64_t)st->st_size + granularity) & ~((uint64_t)granularity - 1);
 
-	if (discard_run(fd, (uint64_t)behind, FILE_GRANULARITY_BYTES, false))
+	if (discard_run(fd, behind, granularity, false))
 		return;
 	limits->can_discard = true;
-	limits->discard_granularity_bytes = limits->logical_block_bytes > FILE_GRANULARITY_BYTES
-						    ? limits->logical_block_bytes
-						    : FILE_GRANULARITY_BYTES;
+	limits->discard_granularity_bytes = granularity;
 	limits->discard_alignment_bytes = 0;
 }
 

@@ -158,7 +158,8 @@ static int rule_parse(const char *params, struct fault_rule *rule, const char **
 	struct param param;
 	int ret;
 
-	*rule = (struct fault_rule){.concerns = {true, true, true}, .error_status = -EIO};
+	*rule = (struct fault_rule){.error_status = -EIO};
+	op_parse("all", rule);
 	while ((ret = param_next(&params, ':', &param, error)) > 0) {
 		ret = rule_set(rule, &param);
 		if (ret == -ENOENT)
@@ -372,7 +373,7 @@ static void fault_submit(struct disk_queue *queue, struct request *request)
 		fault->nr_concerned++;
 		scratch->due_ns = rule->delay_ms ? clock_now_ns() + rule->delay_ms * NSEC_PER_MSEC
 						 : 0;
-		if (rule->split && request->op != REQUEST_FLUSH)
+		if (rule->split && request->nr_iov)
 			request_split(request,
 				      limits->logical_block_bytes > limits->memory_align_bytes
 					      ? limits->logical_block_bytes

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "container.h"
 #include "drivers/drivers.h"
@@ -61,16 +62,29 @@ static void memory_close(struct disk *disk)
 	free(memory);
 }
 
+/* Pages that lie wholly within are given back, and read as zeroes afterwards. A page may be larger than a
+ * granule, and madvise() rounds up: what is beside the range must stay. */
+static void range_clear(char *at, size_t len)
+{
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	size_t head_bytes = -(uintptr_t)at & (page_bytes - 1), whole_bytes;
+
+	if (head_bytes > len)
+		head_bytes = len;
+	whole_bytes = (len - head_bytes) & ~(page_bytes - 1);
+	memset(at, 0, head_bytes);
+	if (whole_bytes && madvise(at + head_bytes, whole_bytes, MADV_DONTNEED))
+		memset(at + head_bytes, 0, whole_bytes);
+	memset(at + head_bytes + whole_bytes, 0, len - head_bytes - whole_bytes);
+}
+
 static void memory_submit(struct disk_queue *queue, struct request *request)
 {
 	struct memory_disk *memory = container_of(queue->disk, struct memory_disk, disk);
 	char *at = memory->data + request->offset_bytes;
 
-	if (request->op == REQUEST_DISCARD) {
-		/* Private pages that are given back read as zeroes afterwards. */
-		if (madvise(at, request->len_bytes, MADV_DONTNEED))
-			memset(at, 0, request->len_bytes);
-	}
+	if (request->op == REQUEST_DISCARD)
+		range_clear(at, request->len_bytes);
 	for (unsigned i = 0; i < request->nr_iov; i++) {
 		const struct iovec *iov = &request->iov[i];
 

@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "container.h"
 #include "drivers/iov.h"
@@ -30,7 +31,8 @@
 #define SECTOR_BYTES 512u
 #define NR_BOUNCES 16u
 #define BOUNCE_BYTES                                                                               \
-	((size_t)256 * 1024) /* a multiple of every block (dio-limits.c: at most 64 KiB) */
+	((size_t)256 *                                                                             \
+	 1024) /* a multiple of every block and alignment: powers of two, not larger */
 
 struct emulation_disk {
 	struct disk disk;
@@ -72,7 +74,9 @@ struct emulation_queue {
 	struct request_list done;
 	unsigned nr_done;
 	bool submitted; /* since the last kick of the queue below */
-	char *buffers, *scratch;
+	char *scratch;
+	char *mapping; /* with the buffers, one after the other */
+	size_t mapping_bytes;
 	struct bounce bounces[NR_BOUNCES];
 };
 
@@ -127,23 +131,36 @@ static int emulation_refresh(struct disk *disk, uint64_t *size_bytes_out)
 
 static int memory_take(struct emulation_queue *emulation, const struct disk *lower)
 {
-	size_t align_bytes = lower->limits.memory_align_bytes, scratch_bytes;
+	size_t scratch_bytes = (lower->request_size + 15) & ~(size_t)15;
+	size_t align_bytes = lower->limits.memory_align_bytes;
+	char *mapping, *buffers;
 
-	if (align_bytes < 4096)
-		align_bytes = 4096;
-	scratch_bytes = (lower->request_size + 15) & ~(size_t)15;
 	emulation->scratch = calloc(NR_BOUNCES, scratch_bytes ? scratch_bytes : 16);
-	/* Large enough to be mapped by itself: its pages appear when they are used. */
-	if (!emulation->scratch ||
-	    posix_memalign((void **)&emulation->buffers, align_bytes, NR_BOUNCES * BOUNCE_BYTES))
+	if (!emulation->scratch)
 		return -ENOMEM;
+	/* Pages appear as they are used, one by one: few disks have unaligned requests, and fewer large ones. */
+	emulation->mapping_bytes = NR_BOUNCES * BOUNCE_BYTES + align_bytes;
+	mapping = mmap(NULL, emulation->mapping_bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (mapping == MAP_FAILED)
+		return -errno;
+	emulation->mapping = mapping;
+	madvise(mapping, emulation->mapping_bytes, MADV_NOHUGEPAGE);
+	buffers = mapping + (-(uintptr_t)mapping & (align_bytes - 1));
 	for (unsigned i = 0; i < NR_BOUNCES; i++) {
 		struct bounce *bounce = &emulation->bounces[i];
 
-		bounce->buffer = emulation->buffers + i * BOUNCE_BYTES;
+		bounce->buffer = buffers + i * BOUNCE_BYTES;
 		bounce->io.driver_scratch = emulation->scratch + i * scratch_bytes;
 	}
 	return 0;
+}
+
+static void memory_free(struct emulation_queue *emulation)
+{
+	if (emulation->mapping)
+		munmap(emulation->mapping, emulation->mapping_bytes);
+	free(emulation->scratch);
 }
 
 static int emulation_queue_create(struct disk *disk, unsigned depth, struct disk_queue **queue_out,
@@ -151,7 +168,7 @@ static int emulation_queue_create(struct disk *disk, unsigned depth, struct disk
 {
 	struct disk *lower = container_of(disk, struct emulation_disk, disk)->lower;
 	struct emulation_queue *emulation = calloc(1, sizeof(*emulation));
-	int err = -ENOMEM;
+	int err;
 
 	if (!emulation)
 		return error_set(error, ENOMEM, "no memory for a queue of %u requests", depth);
@@ -159,8 +176,9 @@ static int emulation_queue_create(struct disk *disk, unsigned depth, struct disk
 	TAILQ_INIT(&emulation->waiting);
 	TAILQ_INIT(&emulation->writing);
 	TAILQ_INIT(&emulation->done);
-	if (memory_take(emulation, lower)) {
-		error_set(error, ENOMEM, "no memory for a queue of %u requests", depth);
+	err = memory_take(emulation, lower);
+	if (err) {
+		error_set(error, -err, "no memory for a queue of %u requests", depth);
 		goto free_memory;
 	}
 	/* A request has one I/O below at a time. */
@@ -171,8 +189,7 @@ static int emulation_queue_create(struct disk *disk, unsigned depth, struct disk
 	return 0;
 
 free_memory:
-	free(emulation->buffers);
-	free(emulation->scratch);
+	memory_free(emulation);
 	free(emulation);
 	return err;
 }
@@ -184,8 +201,7 @@ static void emulation_queue_destroy(struct disk_queue *queue)
 	assert(TAILQ_EMPTY(&emulation->waiting) && TAILQ_EMPTY(&emulation->writing) &&
 	       TAILQ_EMPTY(&emulation->done));
 	lower_driver(emulation)->queue_destroy(emulation->lower);
-	free(emulation->buffers);
-	free(emulation->scratch);
+	memory_free(emulation);
 	free(emulation);
 }
 
@@ -227,6 +243,8 @@ static bool may_start(struct emulation_queue *emulation, const struct request *r
 
 	if (scratch->bounced && !bounce_find(emulation))
 		return false;
+	if (!scratch->writes)
+		return true;
 	TAILQ_FOREACH(writing, &emulation->writing, writing_link)
 		if (must_not_meet(writing, scratch))
 			return false;
@@ -487,10 +505,20 @@ static const struct driver sector_emulation_driver = {
 int sector_emulation_open(struct disk *lower, struct disk **disk_out, struct error *error)
 {
 	struct emulation_disk *emulation = calloc(1, sizeof(*emulation));
+	int ret;
 
+	if (lower->limits.logical_block_bytes > BOUNCE_BYTES ||
+	    lower->limits.memory_align_bytes > BOUNCE_BYTES) {
+		ret = error_set(error, EOPNOTSUPP,
+				"blocks of %u bytes, aligned to %u, are too large to offer sectors "
+				"of 512 bytes",
+				lower->limits.logical_block_bytes,
+				lower->limits.memory_align_bytes);
+		goto err_free;
+	}
 	if (!emulation) {
-		lower->driver->close(lower);
-		return error_set(error, ENOMEM, "out of memory");
+		ret = error_set(error, ENOMEM, "no memory");
+		goto err_free;
 	}
 	emulation->lower = lower;
 	emulation->disk = (struct disk){
@@ -503,4 +531,9 @@ int sector_emulation_open(struct disk *lower, struct disk **disk_out, struct err
 	emulation->disk.limits.memory_align_bytes = SECTOR_BYTES;
 	*disk_out = &emulation->disk;
 	return 0;
+
+err_free:
+	free(emulation);
+	lower->driver->close(lower);
+	return ret;
 }

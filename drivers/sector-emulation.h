@@ -14,7 +14,8 @@
 #include "driver.h"
 
 /* Make *@disk_out, with logical and memory blocks of 512 bytes, out of @lower, which it takes over in every
- * case. It has one queue, see sector-emulation.c. 0 or -ENOMEM with @error. */
+ * case. It has one queue, see sector-emulation.c. 0; -ENOMEM, or -EOPNOTSUPP for blocks of more than 256 KiB, with
+ * @error. */
 int sector_emulation_open(struct disk *lower, struct disk **disk_out, struct error *error);
 
 #endif

@@ -280,7 +280,8 @@ static bool key_is_rings(const char *key)
 		if (!strcmp(key, keys[i]))
 			return true;
 	return !strncmp(key, "ring-ref", strlen("ring-ref")) ||
-	       !strncmp(key, "queue-", strlen("queue-"));
+	       !strncmp(key, "queue-", strlen("queue-")) ||
+	       !strncmp(key, "feature-", strlen("feature-"));
 }
 
 /* What another connection with other options wrote must not be read with ours. */
@@ -351,6 +352,18 @@ static int queues_write(struct front *front)
 	return err;
 }
 
+static int odd_key_write(struct front *front)
+{
+	const struct front_connect_config *config = &front->config;
+	char path[FRONT_PATH_MAX + 64];
+
+	if (config->odd_value)
+		return store_write_key(front->store, front->frontend, config->odd_key, "%s",
+				       config->odd_value);
+	snprintf(path, sizeof(path), "%s/%s", front->frontend, config->odd_key);
+	return store_remove(front->store, path);
+}
+
 static int keys_write(struct store *store, void *arg)
 {
 	struct front *front = arg;
@@ -365,6 +378,8 @@ static int keys_write(struct store *store, void *arg)
 	if (!err && front->config.protocol)
 		err = store_write_key(store, front->frontend, "protocol", "%s",
 				      front->config.protocol);
+	if (!err && front->config.odd_key)
+		err = odd_key_write(front);
 	if (!err)
 		err = store_write_key(store, front->frontend, "state", "%u", XENBUS_INITIALISED);
 	return err;

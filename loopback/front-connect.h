@@ -44,6 +44,8 @@ struct front_connect_config {
 	enum front_spelling spelling;
 	const char *protocol; /* text of the node; NULL: no node */
 	uint64_t timeout_ns;  /* for each wait */
+	/* One more key, written last; or, without a value, one that is left out. NULL: none. */
+	const char *odd_key, *odd_value;
 };
 
 /* What the backend says about its disk. */

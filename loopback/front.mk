@@ -4,7 +4,10 @@
 noinst_LIBRARIES += loopback/libfront.a
 loopback_libfront_a_SOURCES = \
 	loopback/front-connect.c loopback/front-connect.h \
-	loopback/front-hostile.c loopback/front-hostile.h \
+	loopback/front-hostile.c loopback/front-hostile.h loopback/front-hostile-internal.h \
+	loopback/front-hostile-connect.c \
+	loopback/front-hostile-grants.c \
+	loopback/front-hostile-ring.c \
 	loopback/front-job.c loopback/front-job.h \
 	loopback/front-link.c loopback/front-link.h \
 	loopback/front-options.c loopback/front-options.h \

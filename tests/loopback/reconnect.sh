@@ -35,6 +35,19 @@ else
 	check "private memory has grown by less than 128 KiB ($growth)" test $growth -lt 128
 fi
 check "at most 16 descriptors ($(fds))" test "$(fds)" -le 16
+# G03: each tenth ring cannot be mapped; what could is let go of again.
+for round in $(seq 10); do
+	loopback refuse-grant 1 1
+	front --domid 1 --vdev xvda --job mixed --size 1M --count 8 --timeout 20 >"$scratch/front.out" 2>&1
+	status=$?
+	loopback refuse-grant 1 0
+	[ $status -eq 3 ] || not_ok "round $round: a refused ring refuses the connection" "status $status"
+	front --domid 1 --vdev xvda --reconnect 9 --job mixed --size 1M --count 8 --timeout 60 >"$scratch/front.out" 2>&1 ||
+		not_ok "round $round: nine rounds after it" "$(cat "$scratch/front.out")"
+done
+ok "a hundred rounds, of which each tenth is refused"
+check_is "as many descriptors as ever" "$fds_before" "$(fds)"
+check_is "as many mappings as ever" "$mappings_before" "$(mappings)"
 check "detach" loopback detach 1 xvda
 check_audit "at the end"
 done_testing

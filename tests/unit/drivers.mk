@@ -5,6 +5,7 @@ if HAVE_CMOCKA
 driver_tests = \
 	tests/unit/test-aio-engine \
 	tests/unit/test-driver-conformance \
+	tests/unit/test-driver-discard \
 	tests/unit/test-driver-fault \
 	tests/unit/test-driver-file \
 	tests/unit/test-driver-params \
@@ -19,10 +20,16 @@ driver_test_libs = drivers/libdrivers.a backend/libbackend.a $(AIO_LIBS) $(CMOCK
 tests_unit_test_aio_engine_SOURCES = tests/unit/test-aio-engine.c $(driver_harness)
 tests_unit_test_aio_engine_LDADD = $(driver_test_libs)
 tests_unit_test_aio_engine_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=io_setup -Wl,--wrap=io_submit \
-	-Wl,--wrap=io_getevents -Wl,--wrap=fdatasync -Wl,--wrap=pthread_create
+	-Wl,--wrap=io_getevents -Wl,--wrap=fdatasync -Wl,--wrap=nanosleep -Wl,--wrap=pthread_create
 
 tests_unit_test_driver_conformance_SOURCES = tests/unit/test-driver-conformance.c $(driver_harness)
 tests_unit_test_driver_conformance_LDADD = $(driver_test_libs)
+
+tests_unit_test_driver_discard_SOURCES = tests/unit/test-driver-discard.c $(driver_harness)
+tests_unit_test_driver_discard_LDADD = $(driver_test_libs)
+tests_unit_test_driver_discard_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fallocate -Wl,--wrap=fstat \
+	-Wl,--wrap=fstatvfs -Wl,--wrap=io_submit -Wl,--wrap=ioctl -Wl,--wrap=fopen \
+	-Wl,--wrap=pthread_create
 
 tests_unit_test_driver_fault_SOURCES = tests/unit/test-driver-fault.c $(driver_harness)
 tests_unit_test_driver_fault_LDADD = $(driver_test_libs)

@@ -146,6 +146,12 @@ static int fake_notify(struct xen_host *host, uint32_t port)
 
 	assert_int_equal(port, FAKE_LOCAL_PORT);
 	fake->nr_notify++;
+	if (fake->notify_error_times && !--fake->notify_error_times) {
+		int last = fake->notify_error;
+
+		fake->notify_error = 0;
+		return last;
+	}
 	return fake->notify_error;
 }
 

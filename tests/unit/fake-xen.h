@@ -22,7 +22,8 @@ struct fake_xen {
 
 	/* Knobs. */
 	int map_error, bind_error, reserve_error, unmap_error, unbind_error, notify_error;
-	int copy_error;	     /* the whole call fails */
+	unsigned notify_error_times; /* so often only; 0: always */
+	int copy_error;		     /* the whole call fails */
 	unsigned fail_piece; /* the n-th piece of all copies fails (1 is the first); 0: none */
 	unsigned fail_map;   /* so does the n-th call of map() */
 	bool leave_status; /* a copy says it went well, and has done nothing, to no status either */

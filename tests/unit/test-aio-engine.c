@@ -30,6 +30,7 @@ int __real_io_submit(io_context_t ctx, long nr, struct iocb **iocbs);
 int __real_io_getevents(io_context_t ctx, long min_nr, long nr, struct io_event *events,
 			struct timespec *timeout);
 int __real_fdatasync(int fd);
+int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
 			  void *arg);
 int __wrap_io_setup(int maxevents, io_context_t *ctxp);
@@ -66,8 +67,14 @@ static struct {
 	unsigned nr_getevents;
 	bool inject_foreign;
 
+	int flush_result; /* of an FDSYNC in io_getevents(); 0: what the kernel says */
+	int last_fd;	  /* of io_submit()'s first iocb */
 	int fdatasync_error;
+	unsigned nr_fdatasync_errors; /* so many; 0: all */
+	int fdatasync_fd;
 	unsigned nr_fdatasyncs;
+	unsigned nr_pauses;
+	uint64_t paused_ms;
 	int thread_error;
 } script;
 
@@ -100,6 +107,7 @@ int __wrap_io_submit(io_context_t ctx, long nr, struct iocb **iocbs)
 
 	if (call < 256)
 		script.submit_nr[call] = nr;
+	script.last_fd = iocbs[0]->aio_fildes;
 	if (answer < 0)
 		return answer;
 	if (answer > 0 && answer < nr)
@@ -128,6 +136,9 @@ int __wrap_io_getevents(io_context_t ctx, long min_nr, long nr, struct io_event 
 		return 1;
 	}
 	ret = __real_io_getevents(ctx, min_nr, nr, events, timeout);
+	for (int i = 0; i < ret && script.flush_result; i++)
+		if (events[i].obj->aio_lio_opcode == IO_CMD_FDSYNC)
+			events[i].res = (unsigned long)script.flush_result;
 	for (int i = 0; i < ret && script.bend; i++) {
 		if (events[i].obj->aio_lio_opcode == IO_CMD_FDSYNC)
 			continue;
@@ -139,12 +150,24 @@ int __wrap_io_getevents(io_context_t ctx, long min_nr, long nr, struct io_event 
 
 int __wrap_fdatasync(int fd)
 {
-	__atomic_fetch_add(&script.nr_fdatasyncs, 1, __ATOMIC_SEQ_CST);
-	if (script.fdatasync_error) {
+	unsigned call = __atomic_fetch_add(&script.nr_fdatasyncs, 1, __ATOMIC_SEQ_CST);
+
+	script.fdatasync_fd = fd;
+	if (script.fdatasync_error &&
+	    (!script.nr_fdatasync_errors || call < script.nr_fdatasync_errors)) {
 		errno = script.fdatasync_error;
 		return -1;
 	}
 	return __real_fdatasync(fd);
+}
+
+/* Nothing but a flush's pauses between tries happens while queues exist. */
+int __wrap_nanosleep(const struct timespec *wait, struct timespec *left)
+{
+	(void)left;
+	script.nr_pauses++;
+	script.paused_ms += (uint64_t)wait->tv_sec * 1000 + (uint64_t)wait->tv_nsec / 1000000;
+	return 0;
 }
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
@@ -531,6 +554,121 @@ static void flush_without_a_thread_fails(void **state)
 	image_close();
 }
 
+static const int not_tried[] = {EAGAIN, EINTR, ENOMEM, ENOBUFS};
+static const int final[] = {EIO, ENOSPC, EDQUOT, EROFS, ETIMEDOUT};
+
+#define NR(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A flush which the kernel's AIO could not even begin is begun again by the helper, on the same file
+ * description. */
+static void flush_not_tried_is_tried_again(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NR(not_tried); i++) {
+		image_open(true);
+		script.flush_result = -not_tried[i];
+		assert_int_equal(harness_run(&harness, REQUEST_FLUSH, 0, 0, 0), 0);
+		assert_int_equal(script.nr_fdatasyncs, 1);
+		assert_int_equal(script.fdatasync_fd, script.last_fd);
+		image_close();
+
+		image_open(true);
+		script.flush_result = -EAGAIN;
+		script.fdatasync_error = not_tried[i];
+		script.nr_fdatasync_errors = 3;
+		assert_int_equal(harness_run(&harness, REQUEST_FLUSH, 0, 0, 0), 0);
+		assert_int_equal(script.nr_fdatasyncs, 4);
+		assert_int_equal(script.nr_pauses, 3);
+		image_close();
+	}
+}
+
+/* But not for ever: a guest waits. */
+static void flush_is_given_up(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NR(not_tried); i++) {
+		image_open(true);
+		script.flush_result = -EAGAIN;
+		script.fdatasync_error = not_tried[i];
+		assert_int_equal(harness_run(&harness, REQUEST_FLUSH, 0, 0, 0), -not_tried[i]);
+		assert_in_range(script.nr_fdatasyncs, 5, 50);
+		assert_in_range(script.paused_ms, 1000, 3000);
+		image_close();
+	}
+}
+
+/* Linux Documentation/filesystems/vfs.rst, "Handling errors during writeback": a lost write is reported
+ * once per open file description. A second try would be told that all is well. */
+static void flush_that_lost_is_not_tried_again(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NR(final); i++) {
+		image_open(true);
+		script.flush_result = -final[i];
+		assert_int_equal(harness_run(&harness, REQUEST_FLUSH, 0, 0, 0), -final[i]);
+		assert_int_equal(script.nr_fdatasyncs, 0);
+		/* Nor in the middle of tries. */
+		script.flush_result = -EAGAIN;
+		script.fdatasync_error = final[i];
+		script.nr_fdatasync_errors = 1;
+		assert_int_equal(harness_run(&harness, REQUEST_FLUSH, 0, 0, 0), -final[i]);
+		assert_int_equal(script.nr_fdatasyncs, 1);
+		assert_int_equal(script.nr_pauses, 0);
+		image_close();
+	}
+}
+
+/* ---- File descriptions -------------------------------------------------------------------------- */
+
+static int queue_fd(struct disk_queue *queue)
+{
+	struct disk_queue *first = harness.queue;
+
+	harness.queue = queue;
+	harness_submit(&harness, harness_request(&harness, 0, REQUEST_READ, 0, BLOCK, 1));
+	harness.disk->driver->kick(queue);
+	while (!harness.nr_done)
+		harness_reap(&harness);
+	harness_finish(&harness, 1);
+	harness.queue = first;
+	return script.last_fd;
+}
+
+/* Descriptors of one description share their position. */
+static void each_queue_has_its_description(void **state)
+{
+	struct disk_queue *queue;
+	struct error error;
+	struct disk *second;
+	unsigned nr_fds;
+	char spec[5000];
+	int fds[2];
+
+	(void)state;
+	image_open(false);
+	nr_fds = nr_open_fds();
+	assert_int_equal(harness.disk->driver->queue_create(harness.disk, 2, &queue, &error), 0);
+	fds[0] = queue_fd(harness.queue);
+	fds[1] = queue_fd(queue);
+	assert_int_equal(lseek(fds[0], 0x1000, SEEK_SET), 0x1000);
+	assert_int_equal(lseek(fds[1], 0x2000, SEEK_SET), 0x2000);
+	assert_int_equal(lseek(fds[0], 0, SEEK_CUR), 0x1000);
+	for (unsigned i = 0; i < 2; i++) {
+		int flags = fcntl(fds[i], F_GETFL);
+
+		assert_int_equal(flags & O_ACCMODE, O_RDWR);
+		assert_true(flags & O_DIRECT);
+		assert_true(fcntl(fds[i], F_GETFD) & FD_CLOEXEC);
+	}
+	harness.disk->driver->queue_destroy(queue);
+	assert_int_equal(nr_open_fds(), nr_fds);
+	/* The lock is the disk's, and stays. */
+	snprintf(spec, sizeof(spec), "file:%s", image_path);
+	assert_int_equal(disk_open(spec, DISK_OPEN_WRITABLE, &second, &error), -EBUSY);
+	image_close();
+}
+
 /* ---- AIO slots ---------------------------------------------------------------------------------- */
 
 static void setup_refused(int answer, const char *says)
@@ -626,6 +764,10 @@ int main(void)
 		cmocka_unit_test(flush_goes_through_aio),
 		cmocka_unit_test(flush_falls_back_to_a_thread),
 		cmocka_unit_test(flush_without_a_thread_fails),
+		cmocka_unit_test(flush_not_tried_is_tried_again),
+		cmocka_unit_test(flush_is_given_up),
+		cmocka_unit_test(flush_that_lost_is_not_tried_again),
+		cmocka_unit_test(each_queue_has_its_description),
 		cmocka_unit_test(setup_failures_name_the_cure),
 		cmocka_unit_test(slots_charged_are_the_depth),
 		cmocka_unit_test(idle_is_silent),

@@ -72,6 +72,30 @@ static void flush_errors(void **state)
 	harness_close(&harness);
 }
 
+/* A discard is hit by its own word and by "all", which is the default. It has no memory: split=1 leaves it
+ * whole (what lies in the request's iov then is none of its business). */
+static void discard_errors(void **state)
+{
+	static const char *const specs[] = {
+		"fault:op=discard,error-at=2:memory:size=1M",
+		"fault:error-at=4:memory:size=1M", /* two writes before */
+		"fault:op=all,error-at=4,split=1:memory:size=1M",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+		harness_open(&harness, specs[i], DISK_OPEN_WRITABLE, 1);
+		memset(harness_buffer(&harness, 0), 0x5a, 16384);
+		assert_int_equal(harness_run(&harness, REQUEST_WRITE, 0, 16384, 1), 0);
+		assert_int_equal(harness_run(&harness, REQUEST_WRITE, 16384, 4096, 1), 0);
+		assert_int_equal(harness_run(&harness, REQUEST_DISCARD, 0, 8192, 0), 0);
+		assert_int_equal(harness_run(&harness, REQUEST_DISCARD, 8192, 4096, 0), -EIO);
+		assert_int_equal(harness_run(&harness, REQUEST_READ, 0, 16384, 1), 0);
+		for (unsigned at = 0; at < 16384; at++)
+			assert_int_equal(harness_buffer(&harness, 0)[at], at < 8192 ? 0 : 0x5a);
+		harness_close(&harness);
+	}
+}
+
 static void split_error_tears_the_write(void **state)
 {
 	(void)state;
@@ -216,6 +240,7 @@ int main(void)
 		cmocka_unit_test(error_at_hits_once),
 		cmocka_unit_test(error_every_repeats),
 		cmocka_unit_test(flush_errors),
+		cmocka_unit_test(discard_errors),
 		cmocka_unit_test(split_error_tears_the_write),
 		cmocka_unit_test(split_passes_errors_up),
 		cmocka_unit_test(reorder_turns_around),

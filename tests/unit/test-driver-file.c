@@ -248,6 +248,53 @@ static void sizes(void **state)
 	disk->driver->close(disk);
 }
 
+/* What is offered stays a multiple of the block; nothing of it left is no size. */
+static void sizes_are_asked_again(void **state)
+{
+	static const struct {
+		off_t size_bytes;
+		int ret;
+		uint64_t refreshed_bytes;
+	} cases[] = {
+		{1 << 20, 0, 1 << 20}, {(1 << 20) + 512, 0, (1 << 20) + 512},
+		{5000, 0, 4608},       {1023, 0, 512},
+		{512, 0, 512},	       {511, -ENODATA, 0},
+		{0, -ENODATA, 0},      {5ll << 40, 0, 5ull << 40},
+	};
+	const char *path = scratch_image(1, 65536);
+	struct disk *disk = opened(path, WRITABLE);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t size_bytes = 0;
+
+		assert_int_equal(truncate(path, cases[i].size_bytes), 0);
+		assert_int_equal(disk->driver->refresh(disk, &size_bytes), cases[i].ret);
+		assert_int_equal(size_bytes, cases[i].refreshed_bytes);
+		assert_int_equal(disk->limits.size_bytes, 65536);
+	}
+	disk->driver->close(disk);
+}
+
+/* A queue opens the file once more; that may fail, and leaves nothing behind. */
+static void no_description_for_a_queue(void **state)
+{
+	struct disk *disk = opened(scratch_image(1, 4096), WRITABLE);
+	struct error error = {""};
+	struct disk_queue *queue;
+	unsigned nr_fds = nr_open_fds();
+
+	(void)state;
+	script.open_error = EMFILE;
+	assert_int_equal(disk->driver->queue_create(disk, 4, &queue, &error), -EMFILE);
+	assert_non_null(strstr(error.text, "Too many open files"));
+	assert_int_equal(nr_open_fds(), nr_fds);
+	script.open_error = 0;
+	assert_int_equal(disk->driver->queue_create(disk, 4, &queue, &error), 0);
+	disk->driver->queue_destroy(queue);
+	disk->driver->close(disk);
+}
+
 static void beyond_32_bits(void **state)
 {
 	const uint64_t places[] = {0, 1ull << 32, 1ull << 41, (3ull << 40) - 512};
@@ -617,6 +664,8 @@ int main(void)
 		cmocka_unit_test_setup(names, reset),
 		cmocka_unit_test_setup(kinds, reset),
 		cmocka_unit_test_setup(sizes, reset),
+		cmocka_unit_test_setup(sizes_are_asked_again, reset),
+		cmocka_unit_test_setup(no_description_for_a_queue, reset),
 		cmocka_unit_test_setup(beyond_32_bits, reset),
 		cmocka_unit_test_setup(open_errors, reset),
 		cmocka_unit_test_setup(permission, reset),

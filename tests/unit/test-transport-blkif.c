@@ -489,6 +489,24 @@ static void notify_failures(void **state)
 	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
 
+/* faults.md F03: a notification that fails once is sent again. */
+static void notify_again(void **state)
+{
+	const struct wire_segment segment = {100, 0, 7};
+	struct request_list batch;
+
+	(void)state;
+	guest_connect_as(0, 0);
+	guest.fake.notify_error = -EAGAIN;
+	guest.fake.notify_error_times = 2;
+	guest_put(0, 1, 0, 1, &segment);
+	assert_int_equal(guest_pop_all(&batch), 1);
+	guest_respond_all(&batch);
+	assert_int_equal(guest.fake.nr_notify, 3);
+	assert_int_equal(guest.fake.notify_error, 0);
+	guest_disconnect();
+}
+
 static void broken_ring(void **state)
 {
 	struct request *request;
@@ -531,6 +549,7 @@ int main(void)
 		CASE(flush_with_data),
 		CASE(events),
 		CASE(notify_failures),
+		CASE(notify_again),
 		CASE(broken_ring),
 		CASE(says_that_flush_errors_are_deadly),
 	};
