@@ -4,19 +4,4 @@
 #
 # Owns: nothing; the measuring is tests/xen/80-idle.sh, which also holds the limits. Trusts: tests/xen/run.
 # Runs on: the build machine; boots the lab, a minute or two. Must not know: how the figures are taken.
-set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-results=$(mktemp -d)
-trap 'rm -rf "$results"' EXIT
-status=0
-"$here/../tests/xen/run" "$@" --only 80-idle --results "$results" >"$results.tap" || status=$?
-if [ -s "$results/out/80-idle/report" ]; then
-	cat "$results/out/80-idle/report"
-	grep '^not ok' "$results.tap" >&2 || true
-else
-	cat "$results.tap" >&2
-	echo "idle-footprint-lab: no figures, see above" >&2
-	status=1
-fi
-rm -f "$results.tap"
-exit $status
+exec "$(dirname "$0")/lab-report" 80-idle "$@"

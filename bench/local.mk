@@ -1,4 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The benchmarks.
+EXTRA_DIST += bench/features-dom0.sh
+EXTRA_DIST += bench/features-lab.sh
+EXTRA_DIST += bench/grace-period-dom0.sh
+EXTRA_DIST += bench/grace-period-lab.sh
 EXTRA_DIST += bench/idle-footprint-lab.sh
 EXTRA_DIST += bench/idle-footprint.sh
+EXTRA_DIST += bench/lab-report

@@ -11,5 +11,6 @@ scripts/vbdiskd.service: $(srcdir)/scripts/vbdiskd.service.in Makefile
 
 EXTRA_DIST += scripts/check scripts/install-deps scripts/quickstart scripts/quickstart-loopback scripts/xen-lab \
 	scripts/lab/boot.sh scripts/lab/build.sh scripts/lab/common.sh scripts/lab/fetch.sh scripts/lab/project.sh \
+	scripts/lab/disk-work.c scripts/lab/grace-period.c \
 	scripts/lab/dom0-agent scripts/lab/dom0-init scripts/lab/dom0-initrd-init \
 	scripts/lab/guest-init scripts/lab/guest-lib scripts/lab/guest-root-inittab scripts/lab/guest-root-rc

@@ -139,6 +139,8 @@ build_guest() { # FOLDER
 	modules_copy "$root" $modules_guest
 	install -m 755 "$lab_dir/guest-init" "$root/init"
 	install -m 644 "$lab_dir/guest-lib" "$root/lib/guest-lib"
+	tools_compile "$disk"
+	install -m 755 "$disk/disk-work" "$root/bin/"
 	cpio_make "$root" "$disk/initrd.cpio"
 	rm -rf "$root"
 
@@ -156,6 +158,14 @@ build_guest() { # FOLDER
 	cp "$release_cache/kernel/vmlinux" "$disk/vmlinux"
 	ext4_make "$disk" "$1/guest.img" guest $(($(du -sm "$disk" | cut -f1) * 9 / 8 + 16))
 	rm -rf "$disk"
+}
+
+# Programs of ours, linked statically, so that they run in every release's guests and dom0 (there: /guest/NAME).
+tools_compile() { # FOLDER
+	local tool
+	for tool in disk-work grace-period; do
+		logged "compiling $tool.c" gcc -std=gnu11 -Wall -Wextra -O2 -static -pthread "$lab_dir/$tool.c" -o "$1/$tool"
+	done
 }
 
 # mkfs.ext4 with its shared libraries, from the same release (busybox makes ext2 only).
@@ -188,6 +198,7 @@ build_all() {
 	tool_need ldconfig libc-bin
 	tool_need xz xz-utils
 	tool_need zstd zstd
+	tool_need gcc gcc
 	[ "$(id -u)" = 0 ] || die $LAB_NOT_BUILT "the images can only be built by root (file owners)"
 	local debs kernel
 	fetch_all
@@ -199,6 +210,7 @@ build_all() {
 	piece initrd "$(hash_of "$kernel" "$modules_dom0_initrd" "$(declare -f build_initrd modules_copy busybox_copy deb_file)" \
 		@"$lab_dir/dom0-initrd-init" @"$lab_dir/dom0-init" @"$lab_dir/dom0-agent")" build_initrd
 	piece guest "$(hash_of "$kernel" "$modules_guest" \
-		"$(declare -f build_guest modules_copy busybox_copy deb_file mke2fs_copy ext4_make)" \
-		@"$lab_dir/guest-init" @"$lab_dir/guest-lib" @"$lab_dir/guest-root-inittab" @"$lab_dir/guest-root-rc")" build_guest
+		"$(declare -f build_guest modules_copy busybox_copy deb_file mke2fs_copy tools_compile ext4_make)" \
+		@"$lab_dir/guest-init" @"$lab_dir/guest-lib" @"$lab_dir/guest-root-inittab" @"$lab_dir/guest-root-rc" \
+		@"$lab_dir/disk-work.c" @"$lab_dir/grace-period.c")" build_guest
 }

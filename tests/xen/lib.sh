@@ -100,6 +100,7 @@ guest_log() { # NAME
 	echo "/var/log/xen/console/guest-$1.log"
 }
 
+# With GUEST_MEMORY (MiB) and GUEST_VCPUS a test chooses another size.
 guest_config() { # NAME KERNEL_ARGUMENTS DISK...
 	local name=$1 arguments=$2 disks='' spec
 	shift 2
@@ -112,8 +113,8 @@ type = "pv"
 kernel = "/guest/vmlinux"
 ramdisk = "/guest/initrd.cpio"
 extra = "console=hvc0 quiet mitigations=off $arguments"
-memory = 192
-vcpus = 1
+memory = ${GUEST_MEMORY:-192}
+vcpus = ${GUEST_VCPUS:-1}
 on_poweroff = "destroy"
 on_reboot = "restart"
 on_crash = "destroy"
@@ -198,10 +199,14 @@ guest_poweroff() { # NAME
 
 # --- vbdisk
 
-backend_start() {
-	local fds
-	vbdiskd </dev/null >>"$VBDISKD_LOG" 2>&1 &
+backend_start() { # [OPTION...]: NAME=VALUE as `vbdisk -o` takes them
+	local fds option arguments=()
+	for option in "$@"; do
+		arguments+=(-o "$option")
+	done
+	vbdiskd "${arguments[@]}" </dev/null >>"$VBDISKD_LOG" 2>&1 &
 	echo $! >/run/vbdiskd.test.pid
+	echo "$*" >/run/vbdiskd.test.options
 	disown
 	wait_for 20 test -n "$(vbdiskd_pid)" || return 1
 	# It is ready when it holds its watches: its descriptors have come to rest.
@@ -215,6 +220,12 @@ backend_start() {
 
 vbdiskd_pid() {
 	cat /run/vbdiskd.test.pid 2>/dev/null
+}
+
+# VBDs that are attached from now on are served in another way; the test's cleanup takes the options back.
+# shellcheck disable=SC2120 # the tests pass arguments
+backend_restart() { # [OPTION...]
+	backend_stop && backend_start "$@"
 }
 
 backend_stop() {
@@ -252,6 +263,14 @@ vbd_state_is() { # STATE DOMID VDEV [KIND]
 	local state=$1
 	shift
 	[ "$(vbd_state "$@")" = "$state" ]
+}
+
+vbd_node() { # DOMID VDEV NODE: of our directory
+	xenstore-read "$(vbd_path "$1" "$2")/$3" 2>/dev/null
+}
+
+frontend_node() { # DOMID VDEV NODE
+	xenstore-read "/local/domain/$1/device/vbd/$(vbd_number "$2")/$3" 2>/dev/null
 }
 
 # The process that serves a VBD is the vbdisk which names its backend path in its arguments.
@@ -307,6 +326,27 @@ leftover_nodes() {
 	for top in backend/qdisk backend/vbd3 error/backend/qdisk error/backend/vbd3; do
 		xenstore-ls -f "/local/domain/0/$top" 2>/dev/null
 	done | grep -vE '^/local/domain/0/(error/)?backend/[a-z0-9]+(/[0-9]+)? = ""$' || true
+}
+
+# Deferred unmaps: the kernel found a page of a grant mapping still in use. One can leave the guest's disk dead.
+# The second probe is hit by every grant copy and shows that such probes count at all.
+probes_start() { # prints why not
+	local trace=/sys/kernel/tracing
+	mountpoint -q $trace || mount -t tracefs tracefs $trace || return 1
+	{
+		echo 'p:vbdisk/deferred_unmap gnttab_unmap_work' >$trace/kprobe_events &&
+			echo 'p:vbdisk/copy gnttab_batch_copy' >>$trace/kprobe_events &&
+			echo 1 >$trace/events/vbdisk/enable
+	} 2>&1
+}
+
+probe_hits() { # NAME
+	awk -v name="$1" '$1 == name || $1 == "vbdisk/" name { print $2 }' /sys/kernel/tracing/kprobe_profile
+}
+
+probes_stop() {
+	echo 0 >/sys/kernel/tracing/events/vbdisk/enable
+	echo >/sys/kernel/tracing/kprobe_events
 }
 
 kernel_complaints() {
@@ -375,6 +415,8 @@ test_cleanup() {
 	for vdev in $(xenstore-list /local/domain/0/device/vbd 2>/dev/null); do
 		timeout 60 xl block-detach 0 "$vdev"
 	done
+	# shellcheck disable=SC2119 # no option: the default
+	[ -z "$(cat /run/vbdiskd.test.options)" ] || backend_restart
 	findmnt -rno TARGET -R /data | grep -v '^/data$' | xargs -r umount
 	rm -rf "/data/$TEST"
 } >>"$OUT/cleanup.log" 2>&1
