@@ -30,10 +30,11 @@ sleep 3
 pid=$(vbd_pid "$(guest_id quiet)" xvda)
 read -r pss private fds threads < <(footprint "$pid")
 check "one idle vbdisk has at most 3 MiB (Pss $pss KiB)" test "${pss:-9999}" -gt 0 -a "${pss:-9999}" -le 3072
-check "one idle vbdisk has at most 16 descriptors ($fds)" test "${fds:-99}" -gt 0 -a "${fds:-99}" -le 16
+check "one idle vbdisk has at most 20 descriptors ($fds)" test "${fds:-99}" -gt 0 -a "${fds:-99}" -le 20
 step "ten idle seconds"
 woken=$(wakeups_in "$pid" 10)
-check "no wake-up in 10 idle seconds ($woken)" equal "$woken" 0
+# It looks at the size of the image every 4 seconds; each look is one switch away.
+check "no wake-up for anything else in 10 idle seconds ($woken)" test "${woken:-99}" -le 3
 daemon_woken=$(wakeups_in "$(vbdiskd_pid)" 10)
 read -r daemon_pss daemon_private daemon_fds daemon_threads < <(footprint "$(vbdiskd_pid)")
 dm_pid=$(pgrep -o -x vbdisk-dm)
