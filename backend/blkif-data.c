@@ -254,6 +254,8 @@ void blkif_data_resolve(struct blkif_data *data, struct request_list *batch)
 	uint8_t *table = data->tables;
 	struct request *request;
 
+	if (!table) /* nothing of the kind was offered */
+		return;
 	copy_batch_begin(&data->copy, XEN_COPY_FROM_PEER);
 	TAILQ_FOREACH(request, batch, link) {
 		const struct blkif_scratch *scratch = request->transport_scratch;

@@ -24,9 +24,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <libaio.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -37,6 +35,7 @@
 #include "container.h"
 #include "drivers/aio-engine.h"
 #include "drivers/aio-helper.h"
+#include "drivers/aio-setup.h"
 #include "drivers/iov.h"
 
 /* Tries without any progress before a short transfer is an error. */
@@ -48,29 +47,6 @@
 #define BACKOFF_MAX_MS 100u
 #define BACKOFF_MAX_TRIES 300u
 
-#define SETUP_TRIES 5
-#define SETUP_WAIT_MS 20
-
-/* The completion ring, which io_setup() maps at the address it returns as the context. Linux
- * fs/aio.c, struct aio_ring and aio_read_events_ring(): it is ABI since 2.5, and libaio and fio read
- * it the same way. The kernel advances tail after it has written the event; whoever consumes advances
- * head, and the kernel finds room by looking at it (user_refill_reqs_available(), since 3.19). Both
- * run from 0 to nr - 1. */
-struct completion_ring {
-	unsigned id;
-	unsigned nr;
-	unsigned head;
-	unsigned tail;
-	unsigned magic;
-	unsigned compat_features;
-	unsigned incompat_features;
-	unsigned header_length;
-	struct io_event events[];
-};
-
-#define RING_MAGIC 0xa10a10a1u /* fs/aio.c AIO_RING_MAGIC */
-#define RING_INCOMPAT_KNOWN 0u /* fs/aio.c AIO_RING_INCOMPAT_FEATURES; a set bit: not this layout */
-
 #define EVENTS_PER_CALL 32
 
 struct aio_queue {
@@ -80,8 +56,8 @@ struct aio_queue {
 	unsigned depth;
 	uint32_t align_bytes; /* where a transfer may be cut */
 	io_context_t context;
-	struct completion_ring *ring; /* NULL: io_getevents() */
-	struct aio_helper *helper;    /* NULL: not needed so far */
+	struct aio_ring *ring;	   /* NULL: io_getevents() */
+	struct aio_helper *helper; /* NULL: not needed so far */
 	bool no_fdsync;
 	bool no_discard; /* it was tried, and the storage cannot */
 
@@ -117,83 +93,6 @@ size_t aio_request_size(void)
 
 /* ---- Create and destroy ------------------------------------------------------------------------ */
 
-static long sysctl_read(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	long value = -1;
-
-	if (!file)
-		return -1;
-	if (fscanf(file, "%ld", &value) != 1)
-		value = -1;
-	fclose(file);
-	return value;
-}
-
-/* libaio returns -errno and leaves errno alone. */
-static int context_create(struct aio_queue *aio, struct error *error)
-{
-	const struct timespec wait = {.tv_nsec = SETUP_WAIT_MS * 1000000L};
-	int ret;
-
-	for (int tries = 0; tries < SETUP_TRIES; tries++) {
-		ret = io_setup((int)aio->depth, &aio->context);
-		if (ret != -EAGAIN)
-			break;
-		/* A process that just died gives its slots back a moment later. */
-		nanosleep(&wait, NULL);
-	}
-	switch (ret) {
-	case 0:
-		return 0;
-	case -EAGAIN:
-		return error_set(
-			error, EAGAIN,
-			"the host has no AIO slots left for this disk: %u asked, "
-			"fs.aio-nr=%ld of fs.aio-max-nr=%ld in use; raise the limit (sysctl -w "
-			"fs.aio-max-nr=1048576)",
-			aio->depth, sysctl_read("/proc/sys/fs/aio-nr"),
-			sysctl_read("/proc/sys/fs/aio-max-nr"));
-	case -ENOSYS:
-	case -EPERM:
-		return error_set(
-			error, -ret,
-			"this kernel or sandbox has no native AIO (io_setup: %s); use a kernel "
-			"with CONFIG_AIO, or allow the io_* system calls",
-			strerror(-ret));
-	default:
-		return error_set(error, -ret, "cannot set up AIO for %u requests (io_setup: %s)",
-				 aio->depth, strerror(-ret));
-	}
-}
-
-/* The ring may be read directly if it is the one we know; else the system call still works. */
-static struct completion_ring *ring_find(io_context_t context)
-{
-	struct completion_ring *ring = (struct completion_ring *)context;
-
-	if (ring->magic != RING_MAGIC || ring->incompat_features != RING_INCOMPAT_KNOWN ||
-	    ring->header_length != sizeof(*ring)) {
-		log_info("the AIO completion ring of this kernel is unknown: "
-			 "io_getevents() is used");
-		return NULL;
-	}
-	return ring;
-}
-
-/* The same file under another description; the one of @fd keeps the lock. */
-static int description_open(int fd)
-{
-	int flags = fcntl(fd, F_GETFL), again;
-	char path[32];
-
-	if (flags < 0)
-		return -errno;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	again = open(path, (flags & (O_ACCMODE | O_DIRECT | O_NONBLOCK)) | O_CLOEXEC | O_NOCTTY);
-	return again < 0 ? -errno : again;
-}
-
 int aio_queue_create(struct disk *disk, int fd, unsigned depth, struct disk_queue **queue_out,
 		     struct error *error)
 {
@@ -213,7 +112,7 @@ int aio_queue_create(struct disk *disk, int fd, unsigned depth, struct disk_queu
 				   : limits->memory_align_bytes;
 	TAILQ_INIT(&aio->pending);
 	TAILQ_INIT(&aio->finished);
-	aio->fd = description_open(fd);
+	aio->fd = aio_description_open(fd);
 	if (aio->fd < 0) {
 		ret = error_set(error, -aio->fd,
 				"cannot open the disk once more for a queue (/proc/self/fd: %s)",
@@ -227,10 +126,10 @@ int aio_queue_create(struct disk *disk, int fd, unsigned depth, struct disk_queu
 		ret = error_set(error, errno, "cannot create an eventfd (%s)", strerror(errno));
 		goto err_close_file;
 	}
-	ret = context_create(aio, error);
+	ret = aio_context_create(depth, &aio->context, error);
 	if (ret)
 		goto err_close;
-	aio->ring = ring_find(aio->context);
+	aio->ring = aio_ring_find(aio->context);
 	*queue_out = &aio->queue;
 	return 0;
 
@@ -494,7 +393,7 @@ static void event_handle(struct aio_queue *aio, const struct io_event *event)
 
 static unsigned ring_reap(struct aio_queue *aio)
 {
-	struct completion_ring *ring = aio->ring;
+	struct aio_ring *ring = aio->ring;
 	unsigned head = ring->head; /* nobody else writes it */
 	unsigned nr_events = 0;
 

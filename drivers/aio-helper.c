@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The helper thread of an AIO queue: what the kernel's AIO cannot do. fdatasync() where there is no
- * FDSYNC, or again where it could not be begun; discards; and a wake-up after a delay when the kernel had
- * no room and no completion will come to say that it has.
+ * FDSYNC, or again where it could not be begun; discards; and a wake-up after a delay when the
+ * kernel had no room and no completion will come to say that it has.
  *
  * Owns: one thread; requests between aio_helper_submit() and aio_helper_collect().
  * Trusts / does not trust: the file was checked at open; fdatasync() may fail like any storage.
@@ -58,8 +58,8 @@ static void helper_signal(struct aio_helper *helper)
 	(void)written;
 }
 
-/* Errors which say that nothing was tried are worth another try. Any other one is final: Linux tells of a
- * write that was lost once, and a later success would prove nothing. */
+/* Errors which say that nothing was tried are worth another try. Any other one is final: Linux
+ * tells of a write that was lost once, and a later success would prove nothing. */
 static int flush_patiently(int fd)
 {
 	const struct timespec pause = {.tv_nsec = FLUSH_PAUSE_MS * 1000000};
@@ -115,7 +115,7 @@ static void helper_discard_piece(struct aio_helper *helper)
 	helper_signal(helper);
 }
 
-/* Looked at in every turn: a long discard must not hold back those who wait for room in the kernel. */
+/* Looked at in every turn: a long discard must not hold back who waits for room in the kernel. */
 static void helper_wake_if_due(struct aio_helper *helper)
 {
 	struct timespec now;

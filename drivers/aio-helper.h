@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * The helper thread of an AIO queue: what the kernel's AIO cannot do. fdatasync() where there is no
- * FDSYNC, or again where it could not be begun; discards; and a wake-up after a delay when the kernel had
- * no room and no completion will come to say that it has.
+ * FDSYNC, or again where it could not be begun; discards; and a wake-up after a delay when the
+ * kernel had no room and no completion will come to say that it has.
  *
  * Owns: one thread; requests between aio_helper_submit() and aio_helper_collect().
  * Trusts / does not trust: the file was checked at open; fdatasync() may fail like any storage.
@@ -33,8 +33,8 @@ void aio_helper_submit(struct aio_helper *helper, struct request *request);
 /* Signal wake_fd once, @delay_ms from now. Another call replaces the one before. */
 void aio_helper_wake_after(struct aio_helper *helper, unsigned delay_ms);
 
-/* Append requests that are done, status set, to @finished and add their number to *@nr_finished. Returns
- * true if the delay of aio_helper_wake_after() is over, once. */
+/* Append requests that are done, status set, to @finished and add their number to *@nr_finished.
+ * Returns true if the delay of aio_helper_wake_after() is over, once. */
 bool aio_helper_collect(struct aio_helper *helper, struct request_list *finished,
 			unsigned *nr_finished);
 

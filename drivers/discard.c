@@ -58,8 +58,9 @@ static unsigned long long queue_number(dev_t device, const char *name)
 	return device_number(device, path);
 }
 
-/* Documentation/ABI/stable/sysfs-block: discard_max_bytes is 0 for a device that cannot discard;
- * discard_alignment is the offset of the device's (or the partition's) first byte within a granule. */
+/* Documentation/ABI/stable/sysfs-block: discard_max_bytes is 0 for a device that cannot discard.
+ * discard_alignment is where on the device (or the partition) a granule begins: Linux
+ * block/blk-settings.c, queue_limit_discard_alignment(), counts from its first byte to there. */
 static void device_query(dev_t device, struct disk_limits *limits)
 {
 	unsigned long long granularity, alignment;
@@ -72,9 +73,9 @@ static void device_query(dev_t device, struct disk_limits *limits)
 	alignment = device_number(device, "discard_alignment") % granularity;
 	if (granularity > UINT32_MAX || granularity % limits->logical_block_bytes ||
 	    alignment % limits->logical_block_bytes) {
-		log_info(
-			"the device discards in units of %llu bytes at %llu, which no guest can be told: discard is not offered",
-			granularity, alignment);
+		log_info("the device discards in units of %llu bytes at %llu, which no guest can "
+			 "be told: discard is not offered",
+			 granularity, alignment);
 		return;
 	}
 	limits->can_discard = true;
@@ -95,7 +96,7 @@ static uint32_t file_granularity(int fd, uint32_t logical_block_bytes)
 	return block_bytes > logical_block_bytes ? (uint32_t)block_bytes : logical_block_bytes;
 }
 
-/* Whether the file system can punch holes is tried behind the end, where there is nothing to lose. */
+/* Whether holes can be punched is tried behind the end, where there is nothing to lose. */
 static void file_query(int fd, const struct stat *st, struct disk_limits *limits)
 {
 	uint32_t granularity = file_granularity(fd, limits->logical_block_bytes);

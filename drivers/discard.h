@@ -16,7 +16,8 @@
  * writing. Nothing on the storage is changed. */
 void discard_limits_query(int fd, struct disk_limits *limits);
 
-/* Discard the range. 0; -EOPNOTSUPP if this storage cannot, in any of the ways it has to say so; -errno. */
+/* Discard the range. 0; -EOPNOTSUPP if this storage cannot, in any of the ways it has to say so;
+ * -errno. */
 int discard_run(int fd, uint64_t offset_bytes, uint64_t len_bytes, bool secure);
 
 #endif

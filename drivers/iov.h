@@ -17,8 +17,8 @@
 /* Drop the first @bytes of @request's iov; fewer than it holds. len_bytes and offset_bytes stay. */
 void iov_advance(struct request *request, uint64_t bytes);
 
-/* Copy @bytes of @request's iov, from its byte @skip_bytes on, to @memory; or from @memory. The iov holds
- * them. */
+/* Copy @bytes of @request's iov, from its byte @skip_bytes on, to @memory; or from @memory. The iov
+ * holds them. */
 void iov_gather(const struct request *request, uint64_t skip_bytes, void *memory, size_t bytes);
 void iov_scatter(const struct request *request, uint64_t skip_bytes, const void *memory,
 		 size_t bytes);

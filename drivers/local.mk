@@ -5,6 +5,7 @@ noinst_LIBRARIES += drivers/libdrivers.a
 drivers_libdrivers_a_SOURCES = \
 	drivers/aio-engine.c drivers/aio-engine.h \
 	drivers/aio-helper.c drivers/aio-helper.h \
+	drivers/aio-setup.c drivers/aio-setup.h \
 	drivers/dio-limits.c drivers/dio-limits.h \
 	drivers/discard.c drivers/discard.h \
 	drivers/driver.c \
@@ -18,4 +19,5 @@ drivers_libdrivers_a_SOURCES = \
 	drivers/null.c \
 	drivers/params.c drivers/params.h \
 	drivers/path-format.h \
-	drivers/sector-emulation.c drivers/sector-emulation.h
+	drivers/sector-emulation.c drivers/sector-emulation.h \
+	drivers/sector-queue.c drivers/sector-queue.h

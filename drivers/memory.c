@@ -62,8 +62,8 @@ static void memory_close(struct disk *disk)
 	free(memory);
 }
 
-/* Pages that lie wholly within are given back, and read as zeroes afterwards. A page may be larger than a
- * granule, and madvise() rounds up: what is beside the range must stay. */
+/* Pages that lie wholly within are given back, and read as zeroes afterwards. A page may be larger
+ * than a granule, and madvise() rounds up: what is beside the range must stay. */
 static void range_clear(char *at, size_t len)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);

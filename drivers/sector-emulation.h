@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * A disk of 512-byte blocks on a disk of larger ones (4Kn): what a guest's partition table, boot loader
- * and old images want.
+ * A disk of 512-byte blocks on a disk of larger ones (4Kn): what a guest's partition table, boot
+ * loader and old images want.
  *
  * Owns: the disk below it once it is open.
  * Trusts / does not trust: requests passed request_validate().
@@ -13,9 +13,9 @@
 
 #include "driver.h"
 
-/* Make *@disk_out, with logical and memory blocks of 512 bytes, out of @lower, which it takes over in every
- * case. It has one queue, see sector-emulation.c. 0; -ENOMEM, or -EOPNOTSUPP for blocks of more than 256 KiB, with
- * @error. */
+/* Make *@disk_out, with logical and memory blocks of 512 bytes, out of @lower, which it takes over
+ * in every case. It has one queue, see sector-queue.c. 0; -ENOMEM, or -EOPNOTSUPP for blocks of
+ * more than 256 KiB, with @error. */
 int sector_emulation_open(struct disk *lower, struct disk **disk_out, struct error *error);
 
 #endif

@@ -7,15 +7,18 @@
  * Runs on: its own thread; waits.
  * Must not know: what the disk is.
  *
- *   disk-exercise [-r] SPEC COMMAND...
+ *   disk-exercise [-r] [-s] SPEC COMMAND...
  *     limits              print the limits
+ *     discards            print the limits of discards
+ *     refresh             print the size as it is now
  *     write FROM LEN SEED write a pattern; print how many requests went well, and the last error
  *     flush               flush; print the status
+ *     discard FROM LEN    discard in one request; print the status
  *     verify SEED         read back every extent written successfully, and compare
  *     read FROM LEN       read; print how many requests went well, and the last error
  *     run COMMAND         run a shell command while the disk stays open
  *
- * -r opens read-only. Exit status: 0 all was done (failed requests are printed, not fatal), 1 a
+ * -r opens read-only, -s with sectors of 512 bytes whatever the storage has. Exit status: 0 all was done (failed requests are printed, not fatal), 1 a
  * comparison or a command failed, 2 the disk could not be opened (the reason is on stderr).
  */
 #include "config.h"
@@ -156,14 +159,16 @@ static struct tally transfer(enum request_op op, uint64_t from, uint64_t end, bo
 	return tally;
 }
 
-static int flush(void)
+/* A request without memory. */
+static int bare(enum request_op op, uint64_t from, uint64_t len)
 {
 	struct tally tally = {0};
 	struct request *request = &slots[0].request;
 
-	request->op = REQUEST_FLUSH;
+	request->op = op;
 	request->state = REQUEST_QUEUED;
-	request->offset_bytes = request->len_bytes = 0;
+	request->offset_bytes = from;
+	request->len_bytes = len;
 	request->nr_iov = 0;
 	disk->driver->submit(queue, request);
 	disk->driver->kick(queue);
@@ -201,8 +206,29 @@ static int command_do(char **argv)
 		fflush(stdout);
 		return 1;
 	}
+	if (!strcmp(argv[0], "discards")) {
+		printf("discards can=%d secure=%d granularity=%u alignment=%u\n",
+		       limits->can_discard, limits->can_secure_discard,
+		       limits->discard_granularity_bytes, limits->discard_alignment_bytes);
+		fflush(stdout);
+		return 1;
+	}
+	if (!strcmp(argv[0], "refresh")) {
+		uint64_t size_bytes = 0;
+		int status = disk->driver->refresh(disk, &size_bytes);
+
+		printf("refresh status=%d size=%llu\n", status, (unsigned long long)size_bytes);
+		fflush(stdout);
+		return 1;
+	}
+	if (!strcmp(argv[0], "discard")) {
+		printf("discard status=%d\n",
+		       bare(REQUEST_DISCARD, number(argv[1]), number(argv[2])));
+		fflush(stdout);
+		return 3;
+	}
 	if (!strcmp(argv[0], "flush")) {
-		printf("flush status=%d\n", flush());
+		printf("flush status=%d\n", bare(REQUEST_FLUSH, 0, 0));
 		fflush(stdout);
 		return 1;
 	}
@@ -241,12 +267,14 @@ int main(int argc, char **argv)
 	unsigned flags = DISK_OPEN_WRITABLE;
 	struct error error = {""};
 
-	if (argc > 1 && !strcmp(argv[1], "-r")) {
-		flags = 0;
-		argv++;
+	for (; argc > 1 && argv[1] && argv[1][0] == '-'; argv++) {
+		if (!strcmp(argv[1], "-r"))
+			flags &= ~DISK_OPEN_WRITABLE;
+		if (!strcmp(argv[1], "-s"))
+			flags |= DISK_OPEN_SECTOR_512;
 	}
-	if (!argv[1])
-		die("usage: disk-exercise [-r] SPEC COMMAND...");
+	if (argc < 2 || !argv[1])
+		die("usage: disk-exercise [-r] [-s] SPEC COMMAND...");
 	if (disk_open(argv[1], flags, &disk, &error) ||
 	    disk->driver->queue_create(disk, DEPTH, &queue, &error)) {
 		fprintf(stderr, "disk-exercise: %s\n", error.text);
