@@ -16,7 +16,11 @@ check "the guest writes the disk" guest_run again 90 "disk_fill /dev/xvda 16 kep
 
 for round in 1 2 3; do
 	step "reload, round $round"
-	check "round $round: the driver goes and comes" guest_run again 60 "disk_reload /dev/xvda"
+	check "round $round: the driver goes" guest_run again 60 "disk_driver_unload"
+	check "round $round: the backend closes" wait_for 20 vbd_state_is 6 "$id" xvda
+	check "round $round: the frontend begins again" frontend_renew again "$id" xvda
+	check "round $round: the backend offers the disk again" wait_for 20 vbd_state_is 2 "$id" xvda
+	check "round $round: the driver comes" guest_run again 60 "disk_driver_load && disk_appears /dev/xvda"
 	check "round $round: the backend is connected" wait_for 20 vbd_state_is 4 "$id" xvda
 	check "round $round: the same process serves it" equal "$(vbd_pid "$id" xvda)" "$pid"
 	check "round $round: it was connected $((round + 1)) times" \

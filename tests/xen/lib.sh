@@ -273,6 +273,20 @@ frontend_node() { # DOMID VDEV NODE
 	xenstore-read "/local/domain/$1/device/vbd/$(vbd_number "$2")/$3" 2>/dev/null
 }
 
+# Make a Closed frontend begin again: its driver is unloaded, and the guest takes a new directory for a new device.
+# (A Linux whose blkfront was unbound does not begin by itself: it leaves the state at 6, with blkback just the same.)
+frontend_renew() { # NAME DOMID VDEV
+	local dir key keys=() number
+	number=$(vbd_number "$3")
+	dir=/local/domain/$2/device/vbd/$number
+	for key in backend backend-id virtual-device device-type protocol trusted; do
+		keys+=("$dir/$key" "$(xenstore-read "$dir/$key")")
+	done
+	xenstore-rm "$dir"
+	guest_run "$1" 30 "n=0; while [ -e /sys/bus/xen/devices/vbd-$number ]; do n=\$((n+1)); [ \$n -lt 100 ] || exit 1; sleep 0.1; done" || return 1
+	xenstore-write "$dir" "" "${keys[@]}" "$dir/state" 1 && xenstore-chmod -r "$dir" "n$2" r0
+}
+
 # The process that serves a VBD is the vbdisk which names its backend path in its arguments.
 vbd_pid() { # DOMID VDEV [KIND]
 	local pid path
