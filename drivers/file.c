@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "container.h"
@@ -28,6 +29,10 @@
 #include "drivers/drivers.h"
 #include "drivers/file-lock.h"
 #include "drivers/path-format.h"
+
+/* As long as for a lock (file-lock.c). */
+#define CLAIM_TRIES 61
+#define CLAIM_WAIT_MS 50
 
 struct file_disk {
 	struct disk disk;
@@ -108,6 +113,13 @@ static int open_refuse(const char *path, bool writable, int errnum, struct error
 				 ": there is no device behind it (%s); load its driver or "
 				 "put a medium in",
 				 path, strerror(errnum));
+	case EBUSY:
+		return error_set(error, errnum,
+				 PATH_FORMAT
+				 ": in use: the device, its disk or a partition of it is mounted, "
+				 "swap, a part of LVM, RAID or multipath, or another program has "
+				 "claimed it; end that use (lsblk, fuser -v " PATH_FORMAT ")%s",
+				 path, path, instead);
 	case EAGAIN:
 		return error_set(error, EBUSY,
 				 PATH_FORMAT
@@ -151,13 +163,36 @@ static int kind_check(const struct stat *st, const char *path, struct error *err
 	}
 }
 
+/* A device that somebody has claimed may be that of a VBD which is just closing. */
+static int open_patiently(const char *path, int flags)
+{
+	const struct timespec wait = {.tv_nsec = CLAIM_WAIT_MS * 1000000L};
+	int fd;
+
+	for (unsigned tries = 0; tries < CLAIM_TRIES; tries++) {
+		if (tries)
+			nanosleep(&wait, NULL);
+		do {
+			fd = open(path, flags);
+		} while (fd < 0 && errno == EINTR);
+		if (fd >= 0 || errno != EBUSY)
+			break;
+	}
+	return fd;
+}
+
 /* Look before opening: to open a FIFO waits for its other end, and to open some devices makes them
  * act. What was opened is checked again, should the name have been moved meanwhile; O_NONBLOCK is for
- * that case, and means nothing for files and disks afterwards. */
-static int path_open(const char *path, bool writable, int *fd_out, struct stat *st,
+ * that case, and means nothing for files and disks afterwards.
+ * A device that is to be written is claimed (O_EXCL): the kernel refuses that while a file system, swap,
+ * device-mapper, md or another claimant has the device by any node, its disk, or a partition of it
+ * (block/bdev.c, bd_prepare_to_claim()). A lock on a node sees the node only. */
+static int path_open(const char *path, unsigned open_flags, int *fd_out, struct stat *st,
 		     struct error *error)
 {
+	bool writable = open_flags & DISK_OPEN_WRITABLE;
 	int flags = O_DIRECT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (writable ? O_RDWR : O_RDONLY);
+	bool is_device;
 	int fd, ret;
 
 	if (stat(path, st))
@@ -165,13 +200,17 @@ static int path_open(const char *path, bool writable, int *fd_out, struct stat *
 	ret = kind_check(st, path, error);
 	if (ret)
 		return ret;
-	do {
-		fd = open(path, flags);
-	} while (fd < 0 && errno == EINTR);
+	is_device = S_ISBLK(st->st_mode);
+	if (is_device && writable && !(open_flags & DISK_OPEN_SHARED))
+		flags |= O_EXCL;
+	fd = open_patiently(path, flags);
 	if (fd < 0)
 		return open_refuse(path, writable, errno, error);
 	if (fstat(fd, st))
 		ret = open_refuse(path, writable, errno, error);
+	else if (S_ISBLK(st->st_mode) != is_device)
+		ret = error_set(error, EAGAIN,
+				PATH_FORMAT ": was replaced while it was opened; try again", path);
 	else
 		ret = kind_check(st, path, error);
 	if (ret)
@@ -246,7 +285,7 @@ static int file_open(const char *params, unsigned flags, struct disk **disk_out,
 	}
 	file->disk.driver = &file_driver;
 	file->disk.request_size = aio_request_size();
-	ret = path_open(path, flags & DISK_OPEN_WRITABLE, &file->fd, &st, error);
+	ret = path_open(path, flags, &file->fd, &st, error);
 	if (ret)
 		goto err_free;
 	ret = file_prepare(file->fd, &st, path, flags, &file->disk.limits, error);

@@ -2,7 +2,7 @@
 # Tests on real devices; they need root and loop devices, and say so when they skip.
 
 root_tests = tests/root/discard.sh tests/root/full-disk.sh tests/root/large-sectors.sh \
-	tests/root/loop-device.sh
+	tests/root/loop-device.sh tests/root/sharing.sh
 
 check_PROGRAMS += tests/root/disk-exercise
 dist_check_SCRIPTS += $(root_tests)
