@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What an administrator can choose about how a VBD is served: NAME=VALUE, given by `-o`.
+ * What an administrator can choose about how a VBD is served: NAME=VALUE, given by `-o` for all disks, or
+ * behind the target of one.
  *
  * Owns: the names, the ranges and the defaults.
  * Trusts / does not trust: the text comes from an administrator; every mistake is named.
@@ -146,4 +147,39 @@ int vbd_options_set(struct vbd_options *options, const char *text, struct error 
 				 "option %s cannot be \"%s\"; vbdisk --help tells what it can be",
 				 param.key, param.value);
 	return 0;
+}
+
+/* Does "NAME=..." begin with the name of an option? */
+static bool is_option(const char *text)
+{
+	struct vbd_options scratch;
+	size_t len = strcspn(text, "=,");
+	char name[32];
+
+	if (text[len] != '=' || len >= sizeof(name))
+		return false;
+	memcpy(name, text, len);
+	name[len] = '\0';
+	return option_set(&scratch, name, "") != -ENOENT;
+}
+
+int vbd_options_split(struct vbd_options *options, char *params, struct error *error)
+{
+	char *end = params + strlen(params), *comma, *option;
+	int err = 0;
+
+	if (end > params && end[-1] == ',') {
+		end[-1] = '\0';
+		return 0;
+	}
+	/* Back to the first of them: what is before may have commas of its own. */
+	while ((comma = memrchr(params, ',', (size_t)(end - params))) && is_option(comma + 1))
+		end = comma;
+	if (*end)
+		*end++ = '\0';
+	else
+		end = NULL;
+	while (!err && (option = strsep(&end, ",")))
+		err = vbd_options_set(options, option, error);
+	return err;
 }

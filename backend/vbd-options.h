@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What an administrator can choose about how a VBD is served: NAME=VALUE, given by `-o`.
+ * What an administrator can choose about how a VBD is served: NAME=VALUE, given by `-o` for all disks, or
+ * behind the target of one.
  *
  * Owns: the names, the ranges and the defaults.
  * Trusts / does not trust: the text comes from an administrator; every mistake is named.
@@ -37,6 +38,11 @@ void vbd_options_init(struct vbd_options *options);
 
 /* Take one "NAME=VALUE". 0 or -EINVAL with @error, which names the choices. */
 int vbd_options_set(struct vbd_options *options, const char *text, struct error *error);
+
+/* Take the options off the end of @params, which loses them: ",NAME=VALUE" as often as NAME is one of ours.
+ * What is left is for a driver. A target which ends like that by nature is written with one more comma
+ * behind it, which is taken off, too, and ends the options. 0 or -EINVAL with @error. */
+int vbd_options_split(struct vbd_options *options, char *params, struct error *error);
 
 /* A line per option, for --help and the manual. */
 extern const char vbd_options_help[];

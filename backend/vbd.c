@@ -12,6 +12,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -33,7 +34,9 @@ struct vbd {
 	struct loop *loop;
 	struct store *store;
 	struct vbd_nodes nodes;
-	struct vbd_config config;
+	struct vbd_config config;     /* with the options of the disk that is open */
+	struct vbd_options given;     /* what the process was started with */
+	char target[STORE_VALUE_MAX]; /* of params, without the options */
 	struct run_file *run_file;
 
 	struct vbd_disk_spec spec;
@@ -147,7 +150,7 @@ static void drain_complain(struct loop_timer *timer)
 
 	log_warning(
 		"still waiting for requests in flight to %s, on %u queues, before the VBD can close; the storage does not answer",
-		vbd->spec.params, queue_set_nr_undrained(vbd->rings.queues));
+		vbd->target, queue_set_nr_undrained(vbd->rings.queues));
 }
 
 /* The rings are gone; what remains of DISCONNECT, CLOSE, FINISH or VANISH. */
@@ -211,7 +214,7 @@ static void holder_name(struct vbd *vbd, struct error *error)
 	char name[64];
 	size_t len = strlen(error->text);
 
-	if (run_file_find(vbd->config.run_dir, vbd->run_file, vbd->spec.params, name, sizeof(name)))
+	if (run_file_find(vbd->config.run_dir, vbd->run_file, vbd->target, name, sizeof(name)))
 		return;
 	snprintf(error->text + len, sizeof(error->text) - len, " (VBD %s has it)", name);
 }
@@ -236,8 +239,8 @@ static bool drive_is_empty(const struct vbd_disk_spec *spec)
  * reported. */
 static int disk_open_reported(struct vbd *vbd)
 {
-	unsigned flags = vbd->config.options.native_sector ? 0 : DISK_OPEN_SECTOR_512;
 	struct error error;
+	unsigned flags;
 	int err = vbd_nodes_read_disk(&vbd->nodes, &vbd->spec, &error);
 
 	if (err == -ENOENT && vbd_vanished(vbd))
@@ -246,12 +249,17 @@ static int disk_open_reported(struct vbd *vbd)
 		log_info("the drive is empty: closed until it is attached again with a medium");
 		return -ENOMEDIUM;
 	}
-	if (vbd->spec.writable)
-		flags |= DISK_OPEN_WRITABLE;
-	if (!err)
-		err = disk_open(vbd->spec.params, flags, &vbd->disk, &error);
+	vbd->config.options = vbd->given;
 	if (!err) {
-		err = run_file_write(vbd->run_file, vbd->spec.params);
+		snprintf(vbd->target, sizeof(vbd->target), "%s", vbd->spec.params);
+		err = vbd_options_split(&vbd->config.options, vbd->target, &error);
+	}
+	flags = (vbd->spec.writable ? DISK_OPEN_WRITABLE : 0) |
+		(vbd->config.options.native_sector ? 0 : DISK_OPEN_SECTOR_512);
+	if (!err)
+		err = disk_open(vbd->target, flags, &vbd->disk, &error);
+	if (!err) {
+		err = run_file_write(vbd->run_file, vbd->target);
 		if (err)
 			log_warning("cannot write %s: %s", vbd->run_file->path, strerror(-err));
 		return 0;
@@ -331,8 +339,8 @@ static void vbd_advertise(struct vbd *vbd)
 	} else {
 		vbd->own = XENBUS_INIT_WAIT;
 		log_line(first ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
-			 "serving %s: %llu sectors of 512 bytes, %s, logical block %u",
-			 vbd->spec.params, (unsigned long long)vbd->features.nr_sectors512,
+			 "serving %s: %llu sectors of 512 bytes, %s, logical block %u", vbd->target,
+			 (unsigned long long)vbd->features.nr_sectors512,
 			 vbd->spec.writable ? "read-write" : "read-only",
 			 vbd->features.sector_bytes);
 	}
@@ -353,7 +361,7 @@ static void size_tell(struct vbd *vbd)
 
 static void size_adopt(struct vbd *vbd, uint64_t size_bytes)
 {
-	log_info("%s has %llu sectors of 512 bytes now, had %llu", vbd->spec.params,
+	log_info("%s has %llu sectors of 512 bytes now, had %llu", vbd->target,
 		 (unsigned long long)size_bytes / 512,
 		 (unsigned long long)vbd->features.nr_sectors512);
 	vbd->shrunk_bytes = 0;
@@ -378,7 +386,7 @@ static void vbd_size_look(struct vbd *vbd, bool adopt_smaller)
 	err = vbd->disk->driver->refresh(vbd->disk, &size_bytes);
 	if (err) {
 		log_limited(&vbd->size_log, LOG_LEVEL_WARNING, "cannot find out the size of %s: %s",
-			    vbd->spec.params, strerror(-err));
+			    vbd->target, strerror(-err));
 		return;
 	}
 	if (size_bytes > vbd->offered.size_bytes ||
@@ -388,7 +396,7 @@ static void vbd_size_look(struct vbd *vbd, bool adopt_smaller)
 		vbd->shrunk_bytes = size_bytes;
 		log_warning(
 			"%s has shrunk to %llu sectors of 512 bytes: the guest sees errors behind that; enlarge it again, or make the guest see the new size (SIGHUP)",
-			vbd->spec.params, (unsigned long long)size_bytes / 512);
+			vbd->target, (unsigned long long)size_bytes / 512);
 	}
 }
 
@@ -437,7 +445,7 @@ static void flush_failed(struct vbd *vbd, int err)
 	error_set(
 		&error, -err,
 		"flush of %s failed: %s; this flush is never acknowledged, and %s: repair the storage, then detach and attach the disk",
-		vbd->spec.params, strerror(-err),
+		vbd->target, strerror(-err),
 		close ? "the disk is closed" : "all writes are held from now on");
 	error_report(vbd, error.text);
 	if (close && vbd->after_drain == XENBUS_NOTHING)
@@ -467,7 +475,7 @@ static void queues_quiet(void *arg)
 
 	if (err)
 		log_error("cannot bring %s to stable storage for the suspended guest: %s",
-			  vbd->spec.params, strerror(-err));
+			  vbd->target, strerror(-err));
 	else
 		log_info("guest suspended: everything written is on stable storage");
 }
@@ -638,6 +646,7 @@ int vbd_create(struct loop *loop, struct store *store, const struct vbd_nodes *n
 		.store = store,
 		.nodes = *nodes,
 		.config = *config,
+		.given = config->options,
 		.run_file = run_file,
 		.own = XENBUS_INITIALISING,
 		.drain_complaint.expired = drain_complain,

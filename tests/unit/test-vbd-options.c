@@ -136,13 +136,58 @@ static void help_names_options(void **state)
 	assert_int_equal(nr, 11);
 }
 
+/* Behind a target: taken off from the end, as long as the names are ours. */
+static void behind_a_target(void **state)
+{
+	static const struct {
+		const char *params, *target;
+		int err;
+	} rows[] = {
+		{"aio:/srv/a.img", "aio:/srv/a.img", 0},
+		{"aio:/srv/a.img,persistent=8", "aio:/srv/a.img", 0},
+		{"aio:/srv/a.img,barrier=1,persistent=8", "aio:/srv/a.img", 0},
+		{"aio:/srv/a,b c:d.img", "aio:/srv/a,b c:d.img", 0},
+		{"aio:/srv/a,b=c.img,persistent=8", "aio:/srv/a,b=c.img", 0},
+		{"aio:/srv/a,persistent=8,b.img", "aio:/srv/a,persistent=8,b.img", 0},
+		{"memory:size=1M,block=4096,persistent=8", "memory:size=1M,block=4096", 0},
+		/* A path that looks like an option, and one that ends in a comma. */
+		{"aio:/srv/a,persistent=8,", "aio:/srv/a,persistent=8", 0},
+		{"aio:/srv/a,,", "aio:/srv/a,", 0},
+		{"aio:,persistent=8", "aio:", 0},
+		{"persistent=8", "persistent=8", 0},
+		{",persistent=8", "", 0},
+		{"", "", 0},
+		{"aio:/srv/a.img,persistent=x", NULL, -EINVAL},
+		{"aio:/srv/a.img,discard=2,persistent=8", NULL, -EINVAL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool taken = strstr(rows[i].params, ",persistent=8") && rows[i].target &&
+			     !strstr(rows[i].target, "persistent");
+		struct vbd_options options;
+		struct error error = {""};
+		char params[128];
+
+		vbd_options_init(&options);
+		strcpy(params, rows[i].params);
+		assert_int_equal(vbd_options_split(&options, params, &error), rows[i].err);
+		if (rows[i].err) {
+			assert_true(error.text[0]);
+			continue;
+		}
+		assert_string_equal(params, rows[i].target);
+		assert_int_equal(options.persistent, taken ? 8 : 0);
+		assert_int_equal(options.barrier, strstr(rows[i].params, "barrier=1") != NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(defaults),
-		cmocka_unit_test(good_ones),
-		cmocka_unit_test(mistakes),
-		cmocka_unit_test(help_names_options),
+		cmocka_unit_test(defaults),	   cmocka_unit_test(good_ones),
+		cmocka_unit_test(mistakes),	   cmocka_unit_test(help_names_options),
+		cmocka_unit_test(behind_a_target),
 	};
 
 	return cmocka_run_group_tests(cases, NULL, NULL);

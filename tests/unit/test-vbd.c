@@ -828,6 +828,36 @@ static void half_a_multi_queue(void **state)
 	ended_expect(VBDISK_EXIT_OK);
 }
 
+/* Options behind the target are this disk's; another target has its own. */
+static void options_of_one_disk(void **state)
+{
+	(void)state;
+	fake_store_set(BACKEND "/params", "aio:/a,b,barrier=1,ring-order=0");
+	connect_frontend();
+	assert_string_equal(disk.spec, "aio:/a,b");
+	assert_string_equal(fake_store_get(BACKEND "/feature-barrier"), "1");
+	assert_string_equal(fake_store_get(BACKEND "/max-ring-page-order"), "0");
+	frontend_says(XENBUS_CLOSED);
+	fake_store_set(BACKEND "/params", "aio:/c");
+	frontend_says(XENBUS_INITIALISING);
+	assert_string_equal(disk.spec, "aio:/c");
+	assert_string_equal(fake_store_get(BACKEND "/feature-barrier"), "0");
+	assert_string_equal(fake_store_get(BACKEND "/max-ring-page-order"), "4");
+	fake_store_remove(BACKEND);
+	ended_expect(VBDISK_EXIT_OK);
+}
+
+static void bad_options_of_one_disk(void **state)
+{
+	(void)state;
+	fake_store_set(BACKEND "/params", "aio:/a,sector=9");
+	vbd_begin();
+	ended_expect(VBDISK_EXIT_UNSERVABLE);
+	backend_expect(XENBUS_CLOSED);
+	assert_non_null(strstr(fake_store_get(ERROR_NODE), "sector"));
+	assert_int_equal(disk.nr_opens, 0);
+}
+
 /* Any walk of a frontend and of the toolstack's online: no crash, no loop, and in the end a detach that
  * ends. */
 static void random_walk(void **state)
@@ -889,6 +919,8 @@ int main(void)
 		CASE(flush_failure_fails),
 		CASE(xenstore_refuses_for_a_while),
 		CASE(half_a_multi_queue),
+		CASE(options_of_one_disk),
+		CASE(bad_options_of_one_disk),
 		CASE(random_walk),
 	};
 
