@@ -24,7 +24,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <libaio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
