@@ -11,6 +11,7 @@ loopback_tests = \
 	tests/loopback/indirect.sh \
 	tests/loopback/lifecycle.sh \
 	tests/loopback/multiqueue.sh \
+	tests/loopback/options.sh \
 	tests/loopback/persistent.sh \
 	tests/loopback/reconnect.sh \
 	tests/loopback/resize.sh \
