@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/sysmacros.h>
 
 #include "backend/clock.h"
 #include "backend/log.h"
@@ -227,6 +228,22 @@ static bool vbd_vanished(struct vbd *vbd)
 	return !vbd_nodes_read_view(&vbd->nodes, &view) && !view.backend_exists;
 }
 
+/* blkback claims nothing in the kernel: only xenstore tells what it serves. */
+static int blkback_check(struct vbd *vbd, struct error *error)
+{
+	char path[VBD_PATH_MAX];
+
+	if (!vbd->disk->device ||
+	    vbd_nodes_find_device(&vbd->nodes, major(vbd->disk->device), minor(vbd->disk->device),
+				  vbd->spec.writable, path, sizeof(path)))
+		return 0;
+	vbd->disk->driver->close(vbd->disk);
+	vbd->disk = NULL;
+	return error_set(error, EBUSY,
+			 "%s: in use: blkback serves this device, too (%s); detach it there first",
+			 vbd->target, path);
+}
+
 /* "aio:" with nothing behind it: the drive is there, no medium is in it. */
 static bool drive_is_empty(const struct vbd_disk_spec *spec)
 {
@@ -258,6 +275,8 @@ static int disk_open_reported(struct vbd *vbd)
 		(vbd->config.options.native_sector ? 0 : DISK_OPEN_SECTOR_512);
 	if (!err)
 		err = disk_open(vbd->target, flags, &vbd->disk, &error);
+	if (!err)
+		err = blkback_check(vbd, &error);
 	if (!err) {
 		err = run_file_write(vbd->run_file, vbd->target);
 		if (err)

@@ -291,6 +291,8 @@ static int file_open(const char *params, unsigned flags, struct disk **disk_out,
 	ret = file_prepare(file->fd, &st, path, flags, &file->disk.limits, error);
 	if (ret)
 		goto err_close;
+	if (S_ISBLK(st.st_mode))
+		file->disk.device = st.st_rdev;
 	*disk_out = &file->disk;
 	goto out;
 

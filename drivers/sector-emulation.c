@@ -90,6 +90,7 @@ int sector_emulation_open(struct disk *lower, struct disk **disk_out, struct err
 		.limits = lower->limits,
 		.request_size = sector_queue_request_size(lower),
 		.max_queues = 1,
+		.device = lower->device,
 	};
 	emulation->disk.limits.logical_block_bytes = SECTOR_BYTES;
 	emulation->disk.limits.memory_align_bytes = SECTOR_BYTES;

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "error.h"
 #include "request.h"
@@ -59,6 +60,7 @@ struct disk {
 	struct disk_limits limits;
 	size_t request_size; /* bytes of request->driver_scratch this disk needs */
 	unsigned max_queues; /* 0: any number */
+	dev_t device;	     /* the block device it is on, as a whole; 0: none */
 };
 
 struct disk_queue {

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "xenstore/vbd-nodes.h"
@@ -372,6 +373,62 @@ int vbd_nodes_read_ring(struct vbd_nodes *nodes, const struct vbd_ring_limits *l
 	err = store_transaction(nodes->store, ring_read, &reading);
 	if (err && !error->text[0])
 		error_set(error, -err, "cannot read %s: %s", nodes->frontend, strerror(-err));
+	return err;
+}
+
+/* One VBD's directory of the kernel's backend. */
+static bool device_conflicts(struct vbd_nodes *nodes, const char *dir, unsigned major,
+			     unsigned minor, bool writable)
+{
+	unsigned its_major, its_minor;
+	char text[32], mode[16], end;
+
+	if (store_read_key(nodes->store, dir, "physical-device", text, sizeof(text)) ||
+	    sscanf(text, "%x:%x%c", &its_major, &its_minor, &end) != 2 || its_major != major ||
+	    its_minor != minor)
+		return false;
+	if (store_read_key(nodes->store, dir, "mode", mode, sizeof(mode)))
+		return true;
+	return writable || mode[0] != 'r';
+}
+
+/* The VBDs of one domain; 0 or -ENOENT. */
+static int domain_find_device(struct vbd_nodes *nodes, const char *domain, unsigned major,
+			      unsigned minor, bool writable, char *path, size_t size)
+{
+	int err = -ENOENT;
+	unsigned nr = 0;
+	char **names;
+
+	if (store_list(nodes->store, domain, &names, &nr))
+		return -ENOENT; /* gone since its name was read */
+	for (unsigned i = 0; err && i < nr; i++) {
+		int len = snprintf(path, size, "%s/%s", domain, names[i]);
+
+		if (len > 0 && (size_t)len < size &&
+		    device_conflicts(nodes, path, major, minor, writable))
+			err = 0;
+	}
+	free(names);
+	return err;
+}
+
+int vbd_nodes_find_device(struct vbd_nodes *nodes, unsigned major, unsigned minor, bool writable,
+			  char *path, size_t size)
+{
+	char domain[VBD_PATH_MAX];
+	unsigned nr = 0;
+	char **names;
+	int err = store_list(nodes->store, "backend/vbd", &names, &nr);
+
+	if (err)
+		return err;
+	err = -ENOENT;
+	for (unsigned i = 0; err && i < nr; i++) {
+		snprintf(domain, sizeof(domain), "backend/vbd/%.64s", names[i]);
+		err = domain_find_device(nodes, domain, major, minor, writable, path, size);
+	}
+	free(names);
 	return err;
 }
 

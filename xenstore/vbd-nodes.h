@@ -105,6 +105,12 @@ struct vbd_features {
 	uint32_t discard_granularity_bytes, discard_alignment_bytes;
 };
 
+/* Does another backend of this domain (blkback) serve the block device @major:@minor, in a way that does not
+ * go with ours (@writable)? Its hotplug script leaves the number in `physical-device` (xen
+ * docs/misc/block-scripts.txt). 0 with the path of its directory in @path; -ENOENT; -errno. */
+int vbd_nodes_find_device(struct vbd_nodes *nodes, unsigned major, unsigned minor, bool writable,
+			  char *path, size_t size);
+
 /* Write all features and state InitWait, if the backend directory still asks for @spec and is still
  * this device's (state @expected). 0; -ESTALE if it is not; -errno. */
 int vbd_nodes_advertise(struct vbd_nodes *nodes, const struct vbd_disk_spec *spec,

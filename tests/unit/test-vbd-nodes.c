@@ -366,6 +366,29 @@ static void protocols(void **state)
 	assert_false(keys.has_protocol);
 }
 
+/* blkback's directory after its hotplug script (write_dev() in block-common.sh: hexadecimal numbers). */
+static void devices_of_blkback(void **state)
+{
+	char path[VBD_PATH_MAX];
+
+	(void)state;
+	assert_int_equal(vbd_nodes_find_device(&nodes, 253, 1, true, path, sizeof(path)), -ENOENT);
+	fake_store_set("/local/domain/0/backend/vbd/5/51712/physical-device", "fd:1");
+	fake_store_set("/local/domain/0/backend/vbd/5/51712/mode", "w");
+	fake_store_set("/local/domain/0/backend/vbd/7/51712/physical-device", "fd:2");
+	fake_store_set("/local/domain/0/backend/vbd/7/51712/mode", "r");
+	assert_int_equal(vbd_nodes_find_device(&nodes, 253, 1, true, path, sizeof(path)), 0);
+	assert_string_equal(path, "backend/vbd/5/51712");
+	assert_int_equal(vbd_nodes_find_device(&nodes, 253, 1, false, path, sizeof(path)), 0);
+	/* Two readers go together; a reader and a writer do not. */
+	assert_int_equal(vbd_nodes_find_device(&nodes, 253, 2, false, path, sizeof(path)), -ENOENT);
+	assert_int_equal(vbd_nodes_find_device(&nodes, 253, 2, true, path, sizeof(path)), 0);
+	assert_int_equal(vbd_nodes_find_device(&nodes, 253, 3, true, path, sizeof(path)), -ENOENT);
+	assert_int_equal(vbd_nodes_find_device(&nodes, 25, 31, true, path, sizeof(path)), -ENOENT);
+	fake_store_set("/local/domain/0/backend/vbd/5/51712/physical-device", "fd:1x");
+	assert_int_equal(vbd_nodes_find_device(&nodes, 253, 1, true, path, sizeof(path)), -ENOENT);
+}
+
 /* ---- Writing ------------------------------------------------------------------------------------ */
 
 static void states_stay_within_their_life(void **state)
@@ -537,6 +560,7 @@ int main(void)
 		CASE(rings),
 		CASE(queues),
 		CASE(protocols),
+		CASE(devices_of_blkback),
 		CASE(states_stay_within_their_life),
 		CASE(conflicts),
 		CASE(advertise),

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "backend/blkif-abi.h"
@@ -41,6 +42,7 @@ struct test_disk {
 	int open_error, event_fd, flush_status;
 	uint64_t size_bytes;
 	unsigned flags;
+	dev_t device;
 	char spec[64];
 };
 
@@ -152,6 +154,7 @@ int disk_open(const char *spec, unsigned flags, struct disk **disk_out, struct e
 	disk.nr_open = 1;
 	disk.disk = (struct disk){
 		.driver = &test_driver,
+		.device = disk.device,
 		.limits = {.size_bytes = disk.size_bytes,
 			   .logical_block_bytes = 512,
 			   .physical_block_bytes = 512,
@@ -828,6 +831,20 @@ static void half_a_multi_queue(void **state)
 	ended_expect(VBDISK_EXIT_OK);
 }
 
+/* A device that blkback serves to somebody is refused, and let go of again. */
+static void device_of_blkback(void **state)
+{
+	(void)state;
+	disk.device = makedev(253, 1);
+	fake_store_set("/local/domain/0/backend/vbd/5/51712/physical-device", "fd:1");
+	fake_store_set("/local/domain/0/backend/vbd/5/51712/mode", "w");
+	vbd_begin();
+	ended_expect(VBDISK_EXIT_UNSERVABLE);
+	backend_expect(XENBUS_CLOSED);
+	assert_non_null(strstr(fake_store_get(ERROR_NODE), "backend/vbd/5/51712"));
+	assert_int_equal(disk.nr_open, 0);
+}
+
 /* Options behind the target are this disk's; another target has its own. */
 static void options_of_one_disk(void **state)
 {
@@ -919,6 +936,7 @@ int main(void)
 		CASE(flush_failure_fails),
 		CASE(xenstore_refuses_for_a_while),
 		CASE(half_a_multi_queue),
+		CASE(device_of_blkback),
 		CASE(options_of_one_disk),
 		CASE(bad_options_of_one_disk),
 		CASE(random_walk),
