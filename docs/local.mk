@@ -3,4 +3,4 @@
 
 dist_man_MANS += docs/man/vbdisk-loopback.1 docs/man/vbdisk.8 docs/man/vbdiskd.8
 EXTRA_DIST += docs/xenstore-nodes.md
-EXTRA_DIST += docs/footprint.md docs/features.md docs/faults.md docs/performance.md
+EXTRA_DIST += docs/footprint.md docs/features.md docs/faults.md docs/performance.md docs/storage.md
