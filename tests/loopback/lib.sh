@@ -12,6 +12,7 @@ set -uo pipefail
 : "${top_builddir:=$PWD}"
 : "${top_srcdir:=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}"
 export top_srcdir
+export LSAN_OPTIONS="suppressions=$top_srcdir/tests/loopback/lsan.supp:print_suppressions=0"
 
 # Direct I/O needs a real file system below the images; the build folder's will do.
 scratch=$(mktemp -d "$top_builddir/loopback-test.XXXXXX")

@@ -20,4 +20,4 @@ loopback_tests = \
 	tests/loopback/unservable.sh
 TESTS += $(loopback_tests)
 dist_check_SCRIPTS += $(loopback_tests)
-EXTRA_DIST += tests/loopback/lib.sh
+EXTRA_DIST += tests/loopback/lib.sh tests/loopback/lsan.supp
