@@ -525,7 +525,8 @@ static void vbd_connect(struct vbd *vbd)
 			"a flush of this disk has failed: it is not connected again; repair the storage, then detach and attach the disk");
 		return;
 	}
-	vbd_size_look(vbd, false);
+	/* Nobody uses the old size: a smaller one is taken up, too. */
+	vbd_size_look(vbd, true);
 	err = rings_attach(&vbd->rings, vbd->loop, &vbd->nodes, &vbd->config, &vbd->features,
 			   vbd->disk, &vbd->offered, &events, &error);
 	if (err) {

@@ -725,6 +725,12 @@ static void resize_poll(void **state)
 	frontend_says(XENBUS_INITIALISING);
 	frontend_offers();
 	assert_string_equal(fake_store_get(BACKEND "/sectors"), "135168");
+	/* Smaller: for a frontend that comes, not for one that is there. */
+	frontend_says(XENBUS_CLOSED);
+	disk.size_bytes = 16u << 20;
+	frontend_says(XENBUS_INITIALISING);
+	frontend_offers();
+	assert_string_equal(fake_store_get(BACKEND "/sectors"), "32768");
 	fake_store_remove(BACKEND);
 	ended_expect(VBDISK_EXIT_OK);
 }
