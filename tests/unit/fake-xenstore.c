@@ -302,13 +302,51 @@ bool xs_rm(struct xs_handle *h, xs_transaction_t t, const char *path)
 	return true;
 }
 
+/* The component of @path below @dir, or NULL; its length in *@len. */
+static const char *child_name(const char *path, const char *dir, size_t *len)
+{
+	size_t dir_len = strlen(dir);
+
+	if (!is_below(path, dir) || !path[dir_len])
+		return NULL;
+	path += dir_len + 1;
+	*len = strcspn(path, "/");
+	return path;
+}
+
+/* One block of memory, as the library's: the pointers, then the names. Parents exist by their children. */
 char **xs_directory(struct xs_handle *h, xs_transaction_t t, const char *path, unsigned int *num)
 {
+	struct tree *in = tree_of(t);
+	char buffer[512], **names, *text;
+
 	(void)h;
-	(void)t;
-	(void)path;
-	(void)num;
-	abort(); /* no user yet */
+	if (is_refused())
+		return NULL;
+	path = absolute(path, buffer, sizeof(buffer));
+	names = calloc(1, NODES_MAX * (sizeof(*names) + 64));
+	assert(names);
+	text = (char *)(names + NODES_MAX);
+	*num = 0;
+	for (unsigned i = 0; i < in->nr; i++) {
+		size_t len;
+		const char *name = child_name(in->nodes[i].path, path, &len);
+		bool known = !name;
+
+		for (unsigned j = 0; !known && j < *num; j++)
+			known = strlen(names[j]) == len && !strncmp(names[j], name, len);
+		if (known)
+			continue;
+		assert(len < 64);
+		names[*num] = memcpy(text, name, len);
+		text += 64;
+		(*num)++;
+	}
+	if (*num || tree_find(in, path))
+		return names;
+	free(names);
+	errno = ENOENT;
+	return NULL;
 }
 
 bool xs_set_permissions(struct xs_handle *h, xs_transaction_t t, const char *path,
