@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -20,10 +19,10 @@
 #include "backend/clock.h"
 #include "backend/grace.h"
 #include "backend/log.h"
+#include "backend/thread.h"
 
 #define LEAST_NS (50 * NSEC_PER_MSEC)
 #define FALLBACK_NS NSEC_PER_SEC
-#define STACK_BYTES (128u << 10)
 
 enum grace_progress {
 	GRACE_RUNNING,
@@ -66,27 +65,17 @@ void grace_destroy(struct grace *grace)
 	grace->has_thread = false;
 }
 
-/* A small thread that takes no signals: they are the main thread's. */
-static int thread_create(struct grace *grace)
+static int helper_start(struct grace *grace)
 {
-	pthread_attr_t attr;
-	sigset_t all, before;
-	int err = pthread_attr_init(&attr);
+	int err;
 
-	if (err)
-		return -err;
 	sem_init(&grace->wanted, 0, 0);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = pthread_create(&grace->thread, &attr, grace_thread, grace);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
+	err = thread_start(&grace->thread, grace_thread, grace);
 	if (err)
 		sem_destroy(&grace->wanted);
 	else
 		grace->has_thread = true;
-	return -err;
+	return err;
 }
 
 static void fallback_say(struct grace *grace, const char *what)
@@ -99,7 +88,7 @@ static void fallback_say(struct grace *grace, const char *what)
 void grace_request(struct grace *grace)
 {
 	grace->began_ns = clock_now_ns();
-	if (!grace->has_thread && thread_create(grace)) {
+	if (!grace->has_thread && helper_start(grace)) {
 		fallback_say(grace, "cannot start a thread");
 		__atomic_store_n(&grace->progress, GRACE_FAILED, __ATOMIC_RELAXED);
 		return;

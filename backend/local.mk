@@ -26,6 +26,7 @@ backend_libbackend_a_SOURCES = \
 	backend/run-file.c backend/run-file.h \
 	backend/supervisor.c backend/supervisor.h \
 	backend/supervisor-rules.c backend/supervisor-rules.h \
+	backend/thread.c backend/thread.h \
 	backend/transport-blkif.c backend/transport-blkif.h \
 	backend/vbd.c backend/vbd.h \
 	backend/vbd-options.c backend/vbd-options.h \

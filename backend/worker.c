@@ -10,18 +10,15 @@
 #include "config.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/log.h"
+#include "backend/thread.h"
 #include "backend/worker.h"
 #include "container.h"
-
-/* The data path keeps nothing big on its stack; a log line is the most. */
-#define STACK_BYTES ((size_t)256 * 1024)
 
 struct worker {
 	struct loop *loop;
@@ -52,23 +49,6 @@ static void *worker_run(void *arg)
 	return NULL;
 }
 
-/* Signals belong to the main thread's loop. */
-static int thread_create(struct worker *worker)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	int err;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&worker->thread, &attr, worker_run, worker);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return -err;
-}
-
 int worker_create(unsigned idx, struct worker **worker_out, struct error *error)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
@@ -89,7 +69,7 @@ int worker_create(unsigned idx, struct worker **worker_out, struct error *error)
 		error_set(error, -err, "cannot make an event loop: %s", strerror(-err));
 		goto destroy_loop;
 	}
-	err = thread_create(worker);
+	err = thread_start(&worker->thread, worker_run, worker);
 	if (err) {
 		error_set(error, -err, "cannot start a thread: %s", strerror(-err));
 		goto destroy_loop;

@@ -16,12 +16,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/thread.h"
 #include "drivers/aio-helper.h"
 #include "drivers/discard.h"
 
@@ -158,19 +158,6 @@ static void *helper_run(void *arg)
 	return NULL;
 }
 
-/* The thread takes no signals: they belong to the main thread's loop. */
-static int thread_start(struct aio_helper *helper)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&helper->thread, NULL, helper_run, helper);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -ret;
-}
-
 int aio_helper_create(int fd, int wake_fd, struct aio_helper **helper_out)
 {
 	struct aio_helper *helper = calloc(1, sizeof(*helper));
@@ -189,7 +176,7 @@ int aio_helper_create(int fd, int wake_fd, struct aio_helper **helper_out)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&helper->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	ret = thread_start(helper);
+	ret = thread_start(&helper->thread, helper_run, helper);
 	if (ret) {
 		pthread_cond_destroy(&helper->changed);
 		pthread_mutex_destroy(&helper->lock);
